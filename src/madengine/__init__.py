@@ -1,0 +1,3 @@
+"""madengine: runs AI model benchmarks and says honestly what happened."""
+
+__version__ = "0.1.0"

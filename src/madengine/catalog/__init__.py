@@ -1,0 +1,1 @@
+"""Model cards: what a package offers and which of it was asked for."""

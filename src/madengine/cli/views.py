@@ -1,0 +1,86 @@
+"""What a person sees: tables and remarks.
+
+Results go to standard output, narration to standard error. Colour and box drawing appear only on a terminal that
+wants them (https://no-color.org, ``FORCE_COLOR``, ``TERM=dumb``); elsewhere the same facts are plain aligned text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import IO, Any
+
+
+def wants_colour(stream: IO[str]) -> bool:
+    """Whether ``stream`` is a terminal whose reader accepts colours."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
+
+
+def say(text: str) -> None:
+    """Narrate on standard error."""
+    print(printable(text), file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    """A warning on standard error."""
+    _labelled("warning", "33", text)
+
+
+def fail(text: str) -> None:
+    """An error on standard error."""
+    _labelled("error", "31", text)
+
+
+def print_json(document: Any) -> None:
+    """One JSON object on standard output."""
+    print(json.dumps(document, indent=2, ensure_ascii=True, default=str))
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, styles: Sequence[str] = ()) -> None:
+    """A table on standard output; ``styles`` are rich styles of the columns, used on terminals only."""
+    cells = [[printable(cell) for cell in row] for row in rows]
+    if wants_colour(sys.stdout):
+        _rich_table(headers, cells, styles)
+    else:
+        print("\n".join(aligned([list(headers), *cells])))
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines with columns padded to the same width, two blanks apart."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def printable(text: str) -> str:
+    """Text with control characters and lone surrogates shown as escapes, so that a name cannot drive a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
+def _labelled(label: str, colour: str, text: str) -> None:
+    shown = f"\x1b[{colour}m{label}:\x1b[0m" if wants_colour(sys.stderr) else f"{label}:"
+    print(f"{shown} {printable(text)}", file=sys.stderr)
+
+
+def _rich_table(headers: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, header in enumerate(headers):
+        view.add_column(header, style=styles[number] if number < len(styles) else None, overflow="fold")
+    for row in rows:
+        view.add_row(*(Text(cell) for cell in row))
+    Console(file=sys.stdout, highlight=False).print(view)

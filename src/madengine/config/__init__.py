@@ -1,0 +1,1 @@
+"""Everything a person configures, resolved once into frozen values."""

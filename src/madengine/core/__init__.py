@@ -1,0 +1,1 @@
+"""The basement: errors, processes, files, secrets. Knows nothing of models."""

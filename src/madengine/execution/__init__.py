@@ -1,0 +1,1 @@
+"""Containers: building images and running one model in one of them."""

@@ -1,0 +1,1 @@
+"""The stories: build, run, collect. Short, top to bottom, no details."""

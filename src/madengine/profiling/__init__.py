@@ -1,0 +1,1 @@
+"""Scripts and tool definitions that travel into the container."""

@@ -1,0 +1,1 @@
+"""Older import paths that model packages rely on."""

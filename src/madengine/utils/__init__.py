@@ -1,0 +1,1 @@
+"""Import paths that model packages rely on."""
