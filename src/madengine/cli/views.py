@@ -52,9 +52,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, styles: Sequ
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows as lines with columns padded to the same width, two blanks apart."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def printable(text: str) -> str:
@@ -62,8 +60,7 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
-        for char in text
+        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in text
     )
 
 
