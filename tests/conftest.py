@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,3 +20,40 @@ def real_mad() -> Path:
     if not (folder / "models.json").is_file():
         pytest.skip(f"the real MAD inputs are not at {folder}; set MAD_REAL_INPUTS to their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def docker_engine() -> Iterator[Mapping[str, str]]:
+    """A real Docker engine with the images ``local/busybox:1`` (no bash) and ``local/debian-py:1`` (bash, python3).
+
+    It is the engine that the environment already leads to, else the one that ``tests/services/docker_engine.sh
+    start`` left running. Its variables (DOCKER_HOST, DOCKER_CONFIG, PATH) are set for the session and handed back.
+    """
+    variables = {} if _has_base_images({}) else _service_variables()
+    if not _has_base_images(variables):
+        reason = "no Docker engine with the base images; start one: tests/services/docker_engine.sh start"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        yield variables
+
+
+def _has_base_images(variables: Mapping[str, str]) -> bool:
+    words = ["docker", "image", "inspect", "local/busybox:1", "local/debian-py:1"]
+    environment = {**os.environ, **variables}
+    try:
+        return subprocess.run(words, check=False, env=environment, capture_output=True, timeout=30).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _service_variables() -> dict[str, str]:
+    script = REPOSITORY / "tests" / "services" / "docker_engine.sh"
+    shown = subprocess.run([str(script), "env"], check=False, capture_output=True, text=True, timeout=30).stdout
+    variables = dict(re.findall(r"^export (DOCKER_\w+)=(.*)$", shown, re.M))
+    for folder in re.findall(r'^export PATH=(.*):"\$PATH"$', shown, re.M):
+        variables["PATH"] = f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"
+    return variables
