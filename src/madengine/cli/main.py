@@ -1,0 +1,171 @@
+"""The entry point of the command line.
+
+Start-up is kept cheap on purpose: ``--version`` imports nothing, ``--help`` imports click and this file, and a command
+imports what it needs when it is called. A test holds the list of modules that ``--help`` may import.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import click
+
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "discover": ("madengine.cli.discover:discover", "List the model cards of a package."),
+    "build": ("madengine.cli.build:build", "Build the images of the selected models and write a build manifest."),
+    "run": ("madengine.cli.run:run", "Run models and say honestly what happened."),
+    "validate": ("madengine.cli.validate:validate", "Check manifests, cards, contexts, env files and results."),
+    "schema": ("madengine.cli.schema:schema", "Print one of the JSON Schemas that files are checked against."),
+    "doctor": ("madengine.cli.doctor:doctor", "Say what works on this machine and what to do about the rest."),
+}
+"""Command name -> (module:attribute, one line of help), imported on use."""
+
+EPILOG = """\b
+Examples:
+  madengine discover                            what does this package offer?
+  madengine run --tags dummy --engine host      run without a container
+  madengine build --tags pyt --manifest-output build_manifest.json
+  madengine run --manifest-file build_manifest.json
+  madengine validate build_manifest.json        every problem, with its line
+
+\b
+Exit codes: 0 success, 1 unexpected, 2 a build failed, 3 a run failed,
+4 invalid arguments or files (nothing was started), 5 nothing was measured, 130 interrupted.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code (see ``cli.constants.ExitCode``)."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words == ["--version"]:
+        from madengine import __version__
+
+        sys.stdout.write(f"madengine {__version__}\n")
+        return 0
+    return _guarded(words)
+
+
+def _guarded(words: list[str]) -> int:
+    """Run the click group and turn every error into a sentence and an exit code."""
+    import click
+
+    from madengine.cli import views
+    from madengine.cli.constants import ExitCode
+    from madengine.core.errors import MADEngineError
+
+    try:
+        result = _group().main(words, prog_name="madengine", standalone_mode=False)
+        sys.stdout.flush()
+        return int(result or 0)
+    except click.exceptions.NoArgsIsHelpError as error:
+        sys.stdout.write(error.format_message() + "\n")
+        return ExitCode.SUCCESS
+    except click.ClickException as error:
+        _show_usage_error(error)
+        return ExitCode.INVALID_ARGS
+    except MADEngineError as error:
+        views.fail(str(error))
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        views.fail("interrupted")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        _silence_stdout()
+        return ExitCode.FAILURE
+    except Exception as error:
+        _show_unexpected(error)
+        return ExitCode.FAILURE
+
+
+def _show_usage_error(error: click.ClickException) -> None:
+    from madengine.cli import views
+
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        views.say(context.get_usage())
+        views.say(f"Try '{context.command_path} --help' for help.\n")
+    views.fail(error.format_message())
+
+
+def _show_unexpected(error: Exception) -> None:
+    """A defect of the product: one line, and the traceback only for who asks for it (values may be secrets)."""
+    import os
+
+    from madengine.cli import views
+    from madengine.core.redact import Redactor, is_secret_name
+
+    secrets = Redactor(value for name, value in os.environ.items() if is_secret_name(name))
+    if os.environ.get("MAD_DEBUG"):
+        import traceback
+
+        views.say(secrets.text("".join(traceback.format_exception(error))))
+    views.fail(
+        secrets.text(f"unexpected {type(error).__name__}: {error}")
+        + " - this is a defect of madengine; set MAD_DEBUG=1 to see where it happened"
+    )
+
+
+def _silence_stdout() -> None:
+    """The reader went away (``| head``): keep the interpreter from complaining about it at exit."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _group() -> click.Group:
+    import click
+
+    from madengine import __version__
+
+    class LazyGroup(click.Group):
+        """Knows its commands by name and imports one when it is called."""
+
+        def list_commands(self, ctx: click.Context) -> list[str]:
+            return list(COMMANDS)
+
+        def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+            return _load(COMMANDS[cmd_name][0]) if cmd_name in COMMANDS else None
+
+        def resolve_command(
+            self, ctx: click.Context, args: list[str]
+        ) -> tuple[str | None, click.Command | None, list[str]]:
+            if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+                raise click.UsageError(_unknown_command(args[0]), ctx=ctx)
+            return super().resolve_command(ctx, args)
+
+        def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+    @click.group(
+        cls=LazyGroup,
+        epilog=EPILOG,
+        context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "MAD"},
+    )
+    @click.version_option(__version__, message="madengine %(version)s")
+    def madengine() -> None:
+        """Run AI model benchmarks on one machine, on Slurm or on Kubernetes - and say honestly what happened."""
+
+    return madengine
+
+
+def _load(target: str) -> Any:
+    from importlib import import_module
+
+    module, attribute = target.split(":")
+    return getattr(import_module(module), attribute)
+
+
+def _unknown_command(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, COMMANDS, n=1)
+    return f"no command named '{name}'" + (f" - did you mean '{close[0]}'?" if close else "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""A run in words: what would run, in which image, with which mounts and which variable names.
+
+This is what a dry run prints and what lies as ``plan.txt`` in the run directory. Of secrets it holds the names only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from madengine.core.shell import quote
+from madengine.deployment.base import Rendering
+from madengine.execution.spec import RunSpec
+
+PLAN = "plan.txt"
+
+
+def describe(spec: RunSpec) -> Rendering:
+    """The facts of a run, also as text."""
+    facts = _facts(spec)
+    return Rendering(files={PLAN: as_text(facts)}, facts=facts)
+
+
+def as_text(facts: dict[str, Any]) -> str:
+    """One fact a line, lists joined; absent facts are left out."""
+    lines = []
+    for name, value in facts.items():
+        shown = ", ".join(str(item) for item in value) if isinstance(value, (list, tuple)) else str(value)
+        if shown:
+            lines.append(f"{name.replace('_', ' '):<16}{shown}")
+    return "\n".join(lines) + "\n"
+
+
+def _facts(spec: RunSpec) -> dict[str, Any]:
+    return {
+        "model": spec.card.name,
+        "run": spec.run_id,
+        "skipped": spec.skip or "",
+        "refused": spec.refusal or "",
+        "engine": spec.engine,
+        "image": spec.image.docker_image or ("none: the script runs on this machine" if spec.engine == "host" else ""),
+        "command": f"cd run_directory && {command_line(spec)}",
+        "timeout": "none" if spec.timeout is None else f"{spec.timeout:g} s",
+        "gpus": _gpus(spec),
+        "launcher": spec.launcher,
+        "mounts": [f"{m.source} -> {m.target}{' (read only)' if m.read_only else ''}" for m in spec.mounts],
+        "variables": sorted(spec.environment),
+        "secrets": sorted(spec.secrets),
+        "engine_options": [quote(word) for word in spec.run_options],
+        "pre_scripts": [f"{hook.path} {hook.args}".strip() for hook in spec.pre_scripts],
+        "post_scripts": [f"{hook.path} {hook.args}".strip() for hook in spec.post_scripts],
+        "results": spec.results_file or "a 'performance: <number> <metric>' line of the script's output",
+        "expected_results": "" if spec.expected_results is None else spec.expected_results,
+        "run_directory": str(spec.run_dir),
+    }
+
+
+def command_line(spec: RunSpec) -> str:
+    """The script's command as a person would type it."""
+    words = " ".join(quote(word) for word in (*spec.prefix, *spec.script.interpreter, spec.script.file))
+    return f"{words} {spec.script.args}".strip()
+
+
+def _gpus(spec: RunSpec) -> str:
+    if spec.gpus.vendor == "CPU":
+        return "none: this run is on the CPU"
+    granted = ",".join(str(index) for index in spec.gpus.indices)
+    return f"{spec.gpus.vendor} {granted} of {spec.gpus.total} {spec.gpus.architecture}".strip()
