@@ -45,7 +45,8 @@ class NodeReport:
     """What one expected rank said of itself.
 
     ``exit_code`` is None when the rank never reported; ``detail`` then says what was looked at (a marker's path,
-    a parse error). ``out_of_memory`` is what the container engine or scheduler stated, not a guess.
+    a parse error). ``out_of_memory`` is what the container engine or scheduler stated, not a guess. ``host`` stays
+    empty where there is only this machine.
     """
 
     rank: int
@@ -54,12 +55,23 @@ class NodeReport:
     detail: str = ""
     out_of_memory: bool = False
 
+    @property
+    def clean(self) -> bool:
+        """Whether the rank did its part: 0, or 5 when it printed no metric of its own (one rank prints for all).
+
+        Kubernetes can state OOMKilled beside an exit code of 0, so that statement counts whatever the code.
+        """
+        return self.exit_code in (0, 5) and not self.out_of_memory
+
 
 @dataclass(frozen=True)
 class SchedulerReport:
     """The scheduler's own final word, for example Slurm's ``State`` and ``ExitCode`` of ``sacct``.
 
-    ``success`` is what that state means; a run without a scheduler has no report at all.
+    ``success`` is what that state means; a run without a scheduler has no report at all. An empty state, or one that
+    reads "unknown", claims nothing whatever ``success`` says. ``exit_code`` is as the scheduler writes it (``0:9`` is
+    signal 9). The target reads steps and containers too and puts the worst state here: a Slurm job can be COMPLETED
+    while its step FAILED.
     """
 
     name: str
@@ -67,6 +79,11 @@ class SchedulerReport:
     success: bool
     exit_code: str = ""
     reason: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the state is known and not a success; the exit code does not matter (NODE_FAIL carries 0:0)."""
+        return not self.success and self.state.strip().lower() not in ("", "unknown")
 
 
 @dataclass(frozen=True)
