@@ -116,10 +116,10 @@ def _choice(kind: type[Enum], value: object, at: str, source: str | None) -> Enu
 
 
 def _scalar(kind: type, value: object, at: str, source: str | None) -> object:
-    """A string, number or boolean; Python takes True for an integer, JSON does not."""
+    """A string, number or boolean; Python takes True for an integer, JSON does not. No count or code needs 64 bits."""
     if kind is float:
         return _number(value, at, source)
-    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)) and not _is_huge(value):
         return value
     raise _wrong(at, value, _SCALARS[kind], source)
 
@@ -142,13 +142,17 @@ def _wrong(at: str, value: object, allowed: str, source: str | None) -> Validati
     return _error(f"found {found} where {allowed} belongs", at, source, found=found, allowed=allowed)
 
 
+def _is_huge(value: object) -> bool:
+    return isinstance(value, int) and value.bit_length() >= 64
+
+
 def _shortened(value: object) -> str:
     """A value in few words; a container by its kind alone, since it may be as large as the document."""
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, list):
         return f"an array of {len(value)}"
-    if isinstance(value, int) and value.bit_length() > 64:
+    if _is_huge(value):
         return "a huge integer"
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -74,8 +74,9 @@ def _signal_words(number: int) -> str:
 
 def one_line(text: str, limit: int = _LONGEST_QUOTE) -> str:
     """Text from outside as one printable line of at most ``limit`` characters."""
-    visible = "".join(char if char.isprintable() else " " for char in _COLOUR.sub("", text))
-    line = " ".join(visible.split())
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else " " for char in _COLOUR.sub("", text))
+    line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
