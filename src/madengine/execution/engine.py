@@ -7,6 +7,7 @@ script in the run's private workspace without a container. Every implementation 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +60,8 @@ class ContainerRequest:
 
     ``workspace`` is mounted at ``/myworkspace`` and is the working directory. ``environment`` and ``secrets`` reach the
     container as ``-e NAME`` with the values in the engine client's environment, so no value shows in a process
-    list. ``options`` are extra words for the engine's run command (already split). ``user`` is ``uid:gid`` or empty.
+    list. ``gpus`` are NVIDIA device indices joined by commas. ``options`` are extra words for the engine's run
+    command (already split). ``user`` is ``uid:gid`` or empty.
     """
 
     name: str
@@ -89,9 +91,15 @@ class ExecResult:
 
 
 class Container(Protocol):
-    """A started container (or, for the host engine, a prepared workspace)."""
+    """A started container (or, for the host engine, a prepared workspace).
+
+    ``notes`` are remarks on what could not be arranged as asked. ``entry`` is the command with which
+    a person enters it.
+    """
 
     name: str
+    notes: tuple[str, ...]
+    entry: tuple[str, ...]
 
     def path(self, inside: str) -> str:
         """The path that the script sees for ``/myworkspace/...`` (the host engine maps it into its workspace)."""
@@ -104,15 +112,21 @@ class Container(Protocol):
         output: Output,
         timeout: float | None = None,
         environment: Mapping[str, str] | None = None,
-        user: str = "",
+        cancel: threading.Event | None = None,
     ) -> ExecResult:
-        """Run a command to its end, streaming its output; ends it (and what it started) at the time limit."""
+        """Run a command to its end, streaming its output; ends it, and what it started, at the time limit or on cancel.
+
+        ``cwd`` is a path under ``/myworkspace``. A command that cannot be started is a result with a ``detail``.
+        """
 
     def copy_out(self, inside: str, destination: Path) -> None:
         """Copy a file or folder out of the container."""
 
     def stop(self) -> None:
-        """End and remove the container. Safe to call twice."""
+        """End and remove the container, and give the workspace's files to the caller. Safe to call twice.
+
+        Raises ``ExecutionError`` when the engine cannot remove it.
+        """
 
 
 class ContainerEngine(Protocol):
@@ -123,6 +137,9 @@ class ContainerEngine(Protocol):
 
     def problem(self) -> str | None:
         """Why this engine cannot be used here, or None when it works."""
+
+    def describe(self) -> str:
+        """The engine's name and version, for people."""
 
     def build(self, request: BuildRequest, *, output: Output, timeout: float | None = None) -> None:
         """Build an image."""
