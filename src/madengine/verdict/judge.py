@@ -127,10 +127,10 @@ def _finite(evidence: Evidence) -> tuple[Measurement, ...]:
 
 def _empty_rows(evidence: Evidence) -> tuple[EmptyRow, ...]:
     """The rows without a number; a value that is not finite is one of them, however it came here."""
-    unusable = (item for item in evidence.measurements if not math.isfinite(item.value))
     return evidence.empty_rows + tuple(
-        EmptyRow(item.name, item.metric, words.not_finite_words(item.value), item.source, item.rank, item.extra)
-        for item in unusable
+        EmptyRow(item.name, item.metric, words.not_finite_words(item.value), item.source)
+        for item in evidence.measurements
+        if not math.isfinite(item.value)
     )
 
 

@@ -160,8 +160,10 @@ def test_a_value_of_the_wrong_type_is_refused_where_it_stands(
 
 @pytest.mark.parametrize("document", [None, [], "text", 3, [{"kind": "madengine-evidence"}]])
 def test_what_is_no_object_is_refused(document: object) -> None:
-    with pytest.raises(ValidationError, match="where an object belongs"):
-        from_json(document)
+    with pytest.raises(ValidationError, match="where an object belongs") as caught:
+        from_json(document, source="evidence.json")
+    assert (caught.value.pointer, caught.value.source) == ("", "evidence.json")
+    assert caught.value.hint == "this is not evidence that this version of madengine wrote; run the model again"
 
 
 @pytest.mark.parametrize(
@@ -175,8 +177,8 @@ def test_a_document_that_lost_a_part_is_refused(pointer: str) -> None:
         place = place[int(part) if part.isdecimal() else part]
     del place[last]
     with pytest.raises(ValidationError, match=f"'{last}' is missing") as caught:
-        from_json(document)
-    assert (caught.value.pointer, caught.value.found) == (pointer, "nothing")
+        from_json(document, source="evidence.json")
+    assert (caught.value.pointer, caught.value.found, caught.value.source) == (pointer, "nothing", "evidence.json")
 
 
 @pytest.mark.parametrize("pointer", ["/surprise", "/nodes/0/surprise"])

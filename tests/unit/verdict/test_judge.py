@@ -378,9 +378,15 @@ def test_a_success_is_never_deduced_from_silence() -> None:
 
 
 def test_two_reports_of_one_rank_are_both_told_in_a_fixed_order() -> None:
-    nodes = (NodeReport(0, "b", 1), NodeReport(0, "a", 2), NodeReport(0, "a", None, "y"), NodeReport(0, "a", None, "x"))
+    nodes = (
+        NodeReport(0, "b", 1),
+        NodeReport(0, "a", 3),
+        NodeReport(0, "a", 2),
+        NodeReport(0, "a", None, "y"),
+        NodeReport(0, "a", None, "x"),
+    )
     expected = (
-        "node 0 (a) exited 2; node 0 (a) reported no status (killed or lost): x; "
+        "node 0 (a) exited 2; node 0 (a) exited 3; node 0 (a) reported no status (killed or lost): x; "
         "node 0 (a) reported no status (killed or lost): y; node 0 (b) exited 1"
     )
     assert judge(evidence(nodes=nodes)).reason == judge(evidence(nodes=nodes[::-1])).reason == expected

@@ -160,6 +160,7 @@ def test_what_was_measured_is_said(measurements: tuple[Measurement, ...], said: 
 
 def test_at_most_five_clauses_follow_the_numbers() -> None:
     assert words.incomplete_words("m", "abcde") == "m, but a; b; c; d; e"
+    assert words.incomplete_words("m", "abcdef") == "m, but a; b; c; d; e; and 1 more"
     assert words.incomplete_words("m", "abcdefg") == "m, but a; b; c; d; e; and 2 more"
 
 
