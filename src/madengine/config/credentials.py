@@ -1,0 +1,91 @@
+"""Credentials of registries and repositories: ``credential.json`` of the package, and ``MAD_DOCKERHUB_*`` over it.
+
+The file is ``{name: {username, password | ssh_key_file, repository, ...}}``. Values are kept out of every error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from madengine.core.errors import ConfigurationError, ValidationError
+
+FILE_NAME = "credential.json"
+DOCKERHUB_ENTRY = "dockerhub"
+
+_DOCKERHUB_VARIABLES = {
+    "MAD_DOCKERHUB_USER": "username",
+    "MAD_DOCKERHUB_PASSWORD": "password",
+    "MAD_DOCKERHUB_REPO": "repository",
+}
+_NOT_SECRET = ("username", "repository", "ssh_key_file")
+
+Credentials = Mapping[str, Mapping[str, str]]
+
+
+def load_credentials(package: Path, environ: Mapping[str, str]) -> Credentials:
+    """All credentials by name; none when the package has no file and the environment nothing.
+
+    Raises ConfigurationError when there is a file that is no object of objects.
+    """
+    path = package / FILE_NAME
+    found: dict[str, Mapping[str, str]] = {}
+    if path.exists() or path.is_symlink():
+        from madengine.core.documents import load_json
+
+        found.update(_entries(load_json(path, what="credentials"), str(path)))
+    given = {field: environ[name] for name, field in _DOCKERHUB_VARIABLES.items() if environ.get(name)}
+    if given:
+        found[DOCKERHUB_ENTRY] = {**found.get(DOCKERHUB_ENTRY, {}), **given}
+    return found
+
+
+def variables(name: str, credential: Mapping[str, str]) -> dict[str, str]:
+    """A credential as the variables that scripts and Dockerfiles read: ``<name>_USERNAME``, ``<name>_PASSWORD``, ..."""
+    return {f"{name}_{field.upper()}": value for field, value in credential.items()}
+
+
+def secret_values(credentials: Credentials) -> Iterator[str]:
+    """The values that may never be shown."""
+    for entry in credentials.values():
+        yield from (value for field, value in entry.items() if value and field not in _NOT_SECRET)
+
+
+def _entries(document: Any, source: str) -> dict[str, Mapping[str, str]]:
+    if not isinstance(document, dict):
+        raise ValidationError(
+            f"credentials must be an object of named entries, found {_kind(document)}",
+            source=source,
+            hint='{"dockerhub": {"username": "...", "password": "...", "repository": "..."}}',
+        )
+    return {name: _entry(name, entry, source) for name, entry in document.items() if not name.startswith("_")}
+
+
+def _entry(name: str, entry: Any, source: str) -> Mapping[str, str]:
+    pointer = f"/{name.replace('~', '~0').replace('/', '~1')}"
+    if not isinstance(entry, dict):
+        raise ValidationError(f"an entry must be an object, found {_kind(entry)}", source=source, pointer=pointer)
+    for field, value in entry.items():
+        if not isinstance(value, (str, int, float, type(None))):
+            raise ValidationError(
+                f"a field must be text, found {_kind(value)}", source=source, pointer=f"{pointer}/{field}"
+            )
+    return {field: str(value) for field, value in entry.items() if value is not None}
+
+
+def _kind(value: Any) -> str:
+    names = {list: "a list", dict: "an object", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def require_repository(credentials: Credentials) -> str:
+    """The Docker Hub repository that images are pushed to. Raises ConfigurationError when nobody named one."""
+    repository = credentials.get(DOCKERHUB_ENTRY, {}).get("repository", "")
+    if not repository:
+        raise ConfigurationError(
+            "pushing to Docker Hub needs a repository, and none is known",
+            where=FILE_NAME,
+            hint='add "repository" to the entry "dockerhub", or set MAD_DOCKERHUB_REPO, _USER and _PASSWORD',
+        )
+    return repository

@@ -1,0 +1,63 @@
+"""A container engine that keeps what it was asked for, and fails where a test wants it to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from madengine.core.errors import BuildError
+from madengine.execution.engine import BuildRequest, Container, ContainerRequest, ImageFacts, Output
+
+Builder = Callable[[BuildRequest, Output], None]
+
+
+class RecordingEngine:
+    """``local`` are the images that are there, with their digests. ``builder`` stands for the build itself."""
+
+    name = "docker"
+
+    def __init__(
+        self, *, needs_image: bool = True, local: Mapping[str, str] | None = None, builder: Builder | None = None
+    ) -> None:
+        self.needs_image = needs_image
+        self.local = dict(local or {})
+        self.builds: list[BuildRequest] = []
+        self.tags: list[tuple[str, str]] = []
+        self.pushes: list[str] = []
+        self.refuse_push = False
+        self._builder = builder or (lambda request, output: output(b"done\n"))
+
+    def problem(self) -> str | None:
+        return None
+
+    def build(self, request: BuildRequest, *, output: Output, timeout: float | None = None) -> None:
+        self.builds.append(request)
+        self._builder(request, output)
+        self.local[request.tag] = "sha256:" + "b" * 64
+
+    def pull(self, reference: str, *, output: Output) -> None:
+        raise AssertionError("nothing is pulled here")
+
+    def push(self, reference: str, *, output: Output) -> None:
+        if self.refuse_push:
+            raise BuildError(f"docker cannot push {reference}: denied")
+        self.pushes.append(reference)
+
+    def tag(self, reference: str, alias: str) -> None:
+        self.tags.append((reference, alias))
+
+    def load(self, archive: Path, *, output: Output) -> None:
+        raise AssertionError("nothing is loaded here")
+
+    def save(self, reference: str, archive: Path) -> None:
+        raise AssertionError("nothing is saved here")
+
+    def image_facts(self, reference: str) -> ImageFacts | None:
+        digest = self.local.get(reference)
+        return ImageFacts(reference, digest) if digest else None
+
+    def remove_image(self, reference: str) -> None:
+        raise AssertionError("nothing is removed here")
+
+    def start(self, request: ContainerRequest) -> Container:
+        raise AssertionError("nothing is started here")
