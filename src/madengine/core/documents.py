@@ -30,7 +30,8 @@ MAX_DEPTH = 100
 
 _MAX_INTEGER_DIGITS = 19  # 64 bits, what every JSON reader can hold
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_NOT_BEFORE_VALUES = bytes(set(range(256)) - set(b"[{,"))
+_NO_CHARACTER = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
@@ -88,7 +89,8 @@ def parse_json(text: str, *, source: str, what: str) -> Any:
     """The document that a text holds.
 
     Beyond what JSON itself forbids, this refuses a key that stands twice in one object, ``NaN`` and ``Infinity``,
-    numbers beyond 64 bits, nesting deeper than MAX_DEPTH, more than MAX_VALUES values and half surrogate pairs.
+    numbers beyond 64 bits, nesting deeper than MAX_DEPTH, more than MAX_VALUES values, NUL characters and half
+    surrogate pairs.
     Raises ConfigurationError; ``source`` (a path or a name such as "--additional-context") and the line stand in it.
     """
     text = text.removeprefix(_BOM)
@@ -103,9 +105,9 @@ def parse_json(text: str, *, source: str, what: str) -> Any:
         offset = positions.find_scalar(text, error.literal)
         line = None if offset is None else positions.line_at(text, offset)
         _refuse(source, f"{printable(error.literal, 40)} {error.reason}", line=line)
-    if _SURROGATE.search(text) and (offset := positions.find_lone_surrogate(text)) is not None:
-        reason = "a string holds half of a surrogate pair (\\ud800 to \\udfff), which is not a character"
-        _refuse(source, reason, line=positions.line_at(text, offset))
+    if _NO_CHARACTER.search(text) and (offset := positions.find_unusable_string(text)) is not None:
+        reason = "a string holds a NUL character or half of a surrogate pair (\\u0000, \\ud800 to \\udfff)"
+        _refuse(source, reason, line=positions.line_at(text, offset), hint="no path, variable or argument can hold it")
     return document
 
 
@@ -119,7 +121,7 @@ def _check_size(text: str, source: str, what: str) -> None:
         _refuse(source, f"the {what} is not text", line=positions.line_at(text, error.start))
     if len(data) > MAX_BYTES:
         _refuse(source, f"the {what} has {len(data):,} bytes; at most {MAX_BYTES:,} are read")
-    values = data.count(b",") + data.count(b"{") + data.count(b"[")
+    values = len(data.translate(None, _NOT_BEFORE_VALUES))
     if values >= MAX_VALUES:
         _refuse(source, f"the {what} holds some {values:,} values; at most {MAX_VALUES:,} are read")
     if _is_deep(data):

@@ -132,16 +132,18 @@ def find_scalar(text: str, literal: str) -> int | None:
     return None if offset == -1 else offset
 
 
-def find_lone_surrogate(text: str) -> int | None:
-    """The offset of the first string with half of a surrogate pair, which no UTF-8 text can hold."""
+def find_unusable_string(text: str) -> int | None:
+    """The offset of the first string with a NUL or half of a surrogate pair: no file or process can be given it."""
     for kind, start, end in tokens(text):
-        if kind in {"key", "string"} and "\\u" in text[start:end] and not is_text(string_at(text, start)):
+        if kind in {"key", "string"} and "\\u" in text[start:end] and not is_usable(string_at(text, start)):
             return start
     return None
 
 
-def is_text(value: str) -> bool:
-    """Whether a string can be written as UTF-8, that is, holds no lone surrogate."""
+def is_usable(value: str) -> bool:
+    """Whether a string can be written as UTF-8 (it holds no lone surrogate) and given to a process (no NUL)."""
+    if "\0" in value:
+        return False
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -1,0 +1,58 @@
+"""Model cards against their schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from madengine.core.json_positions import pointer_of
+from madengine.schemas import wording
+from madengine.schemas.problems import Problem
+from madengine.schemas.violations import Violation, in_document_order, is_valid, violations
+
+
+def validate_model_cards(cards: Any, source: str | None = None) -> list[Problem]:  # noqa: ARG001
+    """What is wrong with the cards of one ``models.json``, in their order; ``pointer`` begins with the card's index.
+
+    ``source`` names the file. The hint of a problem names the card, when it has a name.
+    """
+    if not isinstance(cards, list):
+        return [Problem("error", "type", "", None, f"found {wording.found(cards)}, allowed: a list of model cards")]
+    problems: list[Problem] = []
+    for index, card in enumerate(cards):
+        if is_valid("model_card", card) and "slurm" not in card:
+            continue
+        problems += [_placed(violation, index, card) for violation in card_violations(card)]
+    return problems
+
+
+def card_violations(card: Any) -> list[Violation]:
+    """What is wrong with one card, in document order."""
+    if not is_valid("model_card", card):
+        return violations("model_card", card)
+    return in_document_order(card, nodes_violations(card, ()))
+
+
+def nodes_violations(block: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Violation]:
+    """The contradiction of ``slurm.nodes`` and ``distributed.nnodes`` in a valid card or deployment_config."""
+    nodes = (block.get("slurm") or {}).get("nodes")
+    nnodes = (block.get("distributed") or {}).get("nnodes")
+    if nodes is None or nnodes is None or nodes == nnodes:
+        return
+    yield Violation(
+        "nodes-mismatch",
+        (*path, "slurm", "nodes"),
+        f"slurm.nodes is {nodes} but distributed.nnodes is {nnodes}: "
+        "sbatch and the launcher would disagree on the world size",
+        found=f"the number {nodes}",
+        allowed=f"the number {nnodes}, as in {pointer_of((*path, 'distributed', 'nnodes'))}",
+        hint="give both the same number, or leave one out",
+    )
+
+
+def _placed(violation: Violation, index: int, card: Any) -> Problem:
+    placed = replace(violation, path=(index, *violation.path))
+    name = card.get("name") if isinstance(card, dict) else None
+    problem = placed.problem()
+    return replace(problem, hint=problem.hint or (f"card {wording.quoted(name)}" if isinstance(name, str) else None))

@@ -1,0 +1,117 @@
+"""The build manifest against its contract: migration, schema, and what fields say about each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from madengine.core.errors import ValidationError
+from madengine.schemas.cards import nodes_violations
+from madengine.schemas.problems import Problem
+from madengine.schemas.violations import Violation, in_document_order, is_valid, violations
+from madengine.schemas.wording import quoted
+
+BLOCKS = ("slurm", "k8s", "kubernetes", "distributed")
+"""Blocks that people write at the top of a manifest, and that belong under deployment_config."""
+
+
+def validate_build_manifest(manifest: Any, source: str | None = None, migrate: bool = True) -> list[str]:
+    """Check a manifest; returns warnings, each one sentence that begins with ``source`` and the JSON pointer.
+
+    With ``migrate`` top-level deployment blocks are first moved under ``deployment_config``, in place. Raises
+    ValidationError on the first violation in document order. ``source`` is what errors call the document.
+    """
+    name = source or "manifest"
+    moved = [problem.sentence(name) for problem in migration(manifest)] if migrate else []
+    if not is_valid("build_manifest", manifest):
+        _raise_first(violations("build_manifest", manifest), source)
+    _raise_first(cross_violations(manifest), source)
+    return moved + [problem.sentence(name) for problem in doubts(manifest)]
+
+
+def migrate_top_level_deployment_blocks(manifest: Any) -> list[str]:
+    """Move top-level ``slurm``, ``k8s``, ``kubernetes`` and ``distributed`` under ``deployment_config``, in place.
+
+    Where both exist, the one under ``deployment_config`` wins and the other is dropped. Returns a warning for each.
+    """
+    return [problem.sentence("manifest") for problem in migration(manifest)]
+
+
+def migration(manifest: Any) -> list[Problem]:
+    """Carry out the migration; the warnings carry the pointers that the blocks had."""
+    if not isinstance(manifest, dict):
+        return []
+    present = [block for block in BLOCKS if block in manifest]
+    target = manifest.get("deployment_config")
+    if not present or not (target is None or isinstance(target, dict)):
+        return []
+    if target is None:
+        target = manifest["deployment_config"] = {}
+    return [_move(manifest, target, block) for block in present]
+
+
+def _move(manifest: dict[str, Any], target: dict[str, Any], block: str) -> Problem:
+    value = manifest.pop(block)
+    if target.get(block) is not None:
+        message = f'"{block}" belongs under "deployment_config", which has one already: this one is ignored'
+        return Problem("warning", "ignored-block", f"/{block}", None, message, "remove it")
+    target[block] = value
+    message = f'"{block}" belongs under "deployment_config" and is read as if it stood there'
+    return Problem("warning", "belongs-under", f"/{block}", None, message, "move it")
+
+
+def cross_violations(manifest: Mapping[str, Any]) -> list[Violation]:
+    """What fields of a manifest that keeps to its schema say against each other, in document order."""
+    return in_document_order(manifest, _contradictions(manifest))
+
+
+def _contradictions(manifest: Mapping[str, Any]) -> Iterator[Violation]:
+    images, models = manifest["built_images"], manifest["built_models"]
+    for key, model in models.items():
+        if key not in images:
+            yield Violation(
+                "model-without-image",
+                ("built_models", key),
+                f"the model {quoted(key)} has no image: built_images has no such key",
+                found=f"the key {quoted(key)}",
+                allowed="a key of built_images",
+                hint="give the image and its model the same key",
+            )
+        if "slurm" in model:
+            yield from nodes_violations(model, ("built_models", key))
+    yield from nodes_violations(manifest.get("deployment_config") or {}, ("deployment_config",))
+
+
+def doubts(manifest: Mapping[str, Any]) -> list[Problem]:
+    """Warnings about a valid manifest: what can hardly be meant."""
+    images, models = manifest["built_images"], manifest["built_models"]
+    found = [
+        Problem(
+            "warning",
+            "image-without-model",
+            Violation("", ("built_images", key), "").pointer,
+            None,
+            f"no model runs in the image {quoted(key)}: built_models has no such key",
+        )
+        for key in images
+        if key not in models
+    ]
+    deployment = manifest.get("deployment_config") or {}
+    if deployment.get("target") == "slurm" and not deployment.get("slurm"):
+        message = 'the target is "slurm", but there is no "slurm" block: every setting of the job is a default'
+        found.append(Problem("warning", "slurm-without-block", "/deployment_config/target", None, message))
+    return found
+
+
+def _raise_first(found: list[Violation], source: str | None) -> None:
+    if not found:
+        return
+    first = found[0]
+    raise ValidationError(
+        first.message,
+        source=source,
+        pointer=first.pointer,
+        found=first.found,
+        allowed=first.allowed,
+        hint=first.hint,
+    )
