@@ -46,6 +46,17 @@ pytest_add_cli_args_test_selection = {tests}
 pytest_add_cli_args = ["-p", "no:cacheprovider"]
 """
 
+# mutmut runs the tests several times in one process, which hypothesis takes for a mistake in methods of test classes.
+_HYPOTHESIS = """
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "mutation", derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile("mutation")
+"""
+
 
 @dataclass(frozen=True)
 class Score:
@@ -72,13 +83,13 @@ def prepare(folder: Path, module: str, tests: Sequence[str]) -> None:
     )
     project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
     (folder / "pyproject.toml").write_text(project + configuration, encoding="utf-8")
+    with (folder / "tests/conftest.py").open("a", encoding="utf-8") as conftest:
+        conftest.write(_HYPOTHESIS)
 
 
 def mutmut(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run mutmut in ``folder``. ``CI`` makes hypothesis try the same examples each time."""
     command = [sys.executable, "-m", "mutmut", *arguments]
-    environment = {**os.environ, "CI": "true"}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def score(folder: Path, module: str) -> Score:
