@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.recording_engine import RecordingEngine
 
 from madengine.core.errors import BuildError, ConfigurationError
 from madengine.core.process import Completed
 from madengine.execution.registry import credential_of, login, push, push_name
-from tests.recording_engine import RecordingEngine
 
 SITE = {"registry.site": {"username": "me", "password": "pass-word", "repository": "team/mad"}}
 
@@ -45,7 +45,7 @@ def test_without_user_and_password_nobody_logs_in(credential: dict[str, str]) ->
 
 def test_a_refused_login_says_why_and_not_the_password() -> None:
     runner = _Runner(1, "WARNING! x\nunauthorized: pass-word is wrong\n")
-    with pytest.raises(BuildError, match="could not log in to registry.site: unauthorized") as error:
+    with pytest.raises(BuildError, match=r"could not log in to registry\.site: unauthorized") as error:
         login("docker", "registry.site", SITE["registry.site"], run=runner)
     assert "pass-word" not in str(error.value)
 
