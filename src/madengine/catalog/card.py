@@ -16,7 +16,7 @@ DEFAULT_TIMEOUT = 7200.0  # seconds, for a card that says nothing
 
 @dataclass(frozen=True)
 class CardOrigin:
-    """Where a card was written: the file, and its index in the array there (None for a generated card)."""
+    """Where a card was written: the file (or the script that generated it), and its index in the array there."""
 
     file: Path
     index: int | None = None
@@ -100,7 +100,7 @@ def _words(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     items = value.split(",") if isinstance(value, str) else value
-    return tuple(word for word in (str(item).strip() for item in items) if word)
+    return tuple([word for item in items if (word := str(item).strip())])
 
 
 def _env_text(value: Any) -> str:
