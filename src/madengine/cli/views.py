@@ -42,7 +42,7 @@ def print_json(document: Any) -> None:
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, styles: Sequence[str] = ()) -> None:
     """A table on standard output; ``styles`` are rich styles of the columns, used on terminals only."""
-    cells = [[printable(cell) for cell in row] for row in rows]
+    cells = [row if "".join(row).isprintable() else [printable(cell) for cell in row] for row in rows]
     if wants_colour(sys.stdout):
         _rich_table(headers, cells, styles)
     else:
@@ -51,8 +51,9 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, styles: Sequ
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows as lines with columns padded to the same width, two blanks apart."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    line = "  ".join(f"{{:<{width}}}" for width in widths).format
+    return [line(*row).rstrip() for row in rows]
 
 
 def printable(text: str) -> str:
