@@ -173,7 +173,7 @@ def _file_names(folder: Path) -> tuple[str, ...]:
     try:
         with os.scandir(folder) as entries:
             return tuple(sorted(entry.name for entry in entries if entry.is_file()))
-    except OSError:
+    except (OSError, ValueError):
         return ()
 
 
@@ -181,7 +181,7 @@ def _near(relative: PurePosixPath, stems: Sequence[str], folder: Path) -> str:
     """What lies where the Dockerfile should be, so that a typo shows."""
     from difflib import get_close_matches
 
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         return f"there is no folder {relative.parent} in the package"
     close = get_close_matches(relative.name, stems, n=3, cutoff=0.5)
     return f"{relative.parent} has {', '.join(close)}" if close else f"{relative.parent} has no similar Dockerfile"
