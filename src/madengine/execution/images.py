@@ -196,7 +196,7 @@ def build_image(job: ImageJob, engine: ContainerEngine, *, log: Path, output: Ou
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     with log.open("wb") as file:
-        file.write(f"$ {command}\n".encode("utf-8", "backslashreplace"))
+        file.write(f"$ {command}\n".encode())
 
         def both(chunk: bytes) -> None:
             file.write(chunk)
@@ -242,7 +242,8 @@ def command_text(request: BuildRequest, engine: str) -> str:
         words += ["--build-context", f"{name}={folder}"]
     from madengine.core.shell import quote
 
-    return " ".join(quote(word) for word in [*words, str(request.context)])
+    text = " ".join(quote(word) for word in [*words, str(request.context)])
+    return text.encode("utf-8", "backslashreplace").decode()  # a path may hold bytes that are no UTF-8
 
 
 def given_image(model: str, image: str, gpu_vendor: str, *, digest: str = "") -> ImageRecord:
