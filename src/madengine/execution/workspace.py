@@ -1,0 +1,82 @@
+"""The private workspace of a run: what the script sees at ``/myworkspace``.
+
+::
+
+    workspace/
+      scripts/            a copy of the package's scripts
+        common/           and in it madengine's own pre-, post-scripts and tools, where the package has none of that name
+      run_directory/      a copy of the script's folder, or the clone of the card's ``url`` with that folder over it
+
+The package is only read. Every run has a workspace of its own, so that two runs of a model never meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from madengine.core.errors import ExecutionError
+from madengine.execution.clone import clone, repository_folder
+from madengine.execution.copying import copy_folder
+from madengine.execution.docker_words import WORKSPACE
+from madengine.execution.spec import RunSpec
+
+RUN_DIRECTORY = "run_directory"
+OWN_SCRIPTS = Path(__file__).parent.parent / "profiling" / "scripts"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A prepared workspace: its folder here, and the name of the folder in it that the script runs in."""
+
+    root: Path
+    run_name: str
+
+    @property
+    def run_directory(self) -> Path:
+        """Where the script runs, as a path of this machine."""
+        return self.root / self.run_name
+
+    @property
+    def inside(self) -> str:
+        """Where the script runs, as it sees it."""
+        return f"{WORKSPACE}/{self.run_name}"
+
+
+def prepare(spec: RunSpec, *, note: Callable[[str], None]) -> Workspace:
+    """Fill the run's workspace. Raises ``ExecutionError`` for a script that the package does not have."""
+    folder = _script_folder(spec)
+    url = spec.card.text("url")
+    workspace = Workspace(spec.workspace, repository_folder(url) if url else RUN_DIRECTORY)
+    try:
+        workspace.root.mkdir(parents=True)
+        if url:
+            commit = clone(url, workspace.run_directory, credential=spec.card.text("cred"), secrets=spec.secrets)
+            note(f"cloned {workspace.run_name} at commit {commit}")
+        _fill(spec, folder, workspace)
+    except OSError as error:
+        raise ExecutionError(f"the workspace {workspace.root} cannot be prepared: {error}") from error
+    return workspace
+
+
+def _fill(spec: RunSpec, folder: Path, workspace: Workspace) -> None:
+    skip = {spec.run_dir.resolve(), spec.run_dir.resolve().parent}
+    scripts = spec.package / "scripts"
+    target = workspace.root / "scripts"
+    target.mkdir()
+    if scripts.is_dir():
+        copy_folder(scripts, target, package=spec.package, skip=skip)
+    copy_folder(OWN_SCRIPTS, target / "common", package=OWN_SCRIPTS)
+    copy_folder(folder, workspace.run_directory, package=spec.package, skip=skip, replace=True)
+
+
+def _script_folder(spec: RunSpec) -> Path:
+    """The script's folder, resolved; it and the script lie in the package, whatever the card says."""
+    package, folder = spec.package.resolve(), spec.script.folder.resolve()
+    script = (folder / spec.script.file).resolve()
+    if not folder.is_relative_to(package) or not script.is_relative_to(package):
+        raise ExecutionError(f"the script of {spec.card.name} lies outside its package: {spec.script.file!r}")
+    if not script.is_file():
+        raise ExecutionError(f"the package has no {folder.relative_to(package) / spec.script.file}")
+    return folder
