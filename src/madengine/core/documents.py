@@ -1,7 +1,7 @@
 """Reading the files people hand to madengine: strictly, quickly, and with the line when something is wrong.
 
 Whatever a path turns out to be (missing, a directory, a pipe, a picture, two hundred megabytes, JSON nested a hundred
-thousand deep), the answer is one :class:`~madengine.core.errors.ConfigurationError` that names it, within a second
+thousand deep), the answer is one :class:`DocumentError` that names it, within a second
 and a bounded amount of memory. Valid documents pay little for this: the tests beyond the parser's own are single
 passes of C code over the bytes, and positions are looked for only when there is something to report.
 """
@@ -52,6 +52,14 @@ class _DuplicateKeyError(Exception):
         self.key = key
 
 
+class DocumentError(ConfigurationError):
+    """A file that cannot be read as the document it should be. ``line`` counts from 1, None when it has none."""
+
+    def __init__(self, message: str, *, where: str, line: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.line = line
+
+
 def printable(value: object, limit: int = 200) -> str:
     """Text that is safe on one line of a terminal: control characters and lone surrogates escaped, long text cut."""
     text = str(value)
@@ -65,7 +73,7 @@ def printable(value: object, limit: int = 200) -> str:
 def read_text(path: str | os.PathLike[str], *, what: str, limit: int = MAX_BYTES) -> str:
     """The text of a file, without its byte-order mark; line ends stay as they are.
 
-    ``what`` names the kind of document for the error ("manifest", "model cards"). Raises ConfigurationError when there
+    ``what`` names the kind of document for the error ("manifest", "model cards"). Raises DocumentError when there
     is no such regular file, when it is larger than ``limit`` bytes, or when it is not UTF-8 text.
     """
     data = _read_bytes(path, what, limit)
@@ -91,7 +99,7 @@ def parse_json(text: str, *, source: str, what: str) -> Any:
     Beyond what JSON itself forbids, this refuses a key that stands twice in one object, ``NaN`` and ``Infinity``,
     numbers beyond 64 bits, nesting deeper than MAX_DEPTH, more than MAX_VALUES values, NUL characters and half
     surrogate pairs.
-    Raises ConfigurationError; ``source`` (a path or a name such as "--additional-context") and the line stand in it.
+    Raises DocumentError; ``source`` (a path or a name such as "--additional-context") and the line stand in it.
     """
     text = text.removeprefix(_BOM)
     _check_size(text, source, what)
@@ -276,4 +284,4 @@ def _refuse(
     where = printable(source if isinstance(source, str) else Path(source), 400)
     if line is not None:
         where += f":{line}" if column is None else f":{line}:{column}"
-    raise ConfigurationError(reason, where=where, hint=hint) from None
+    raise DocumentError(reason, where=where, line=line, hint=hint) from None

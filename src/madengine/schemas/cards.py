@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from madengine.core.json_positions import pointer_of
 from madengine.schemas import wording
 from madengine.schemas.problems import Problem
-from madengine.schemas.violations import Violation, in_document_order, is_valid, violations
+from madengine.schemas.violations import Violation, in_document_order, is_valid, object_at, violations
 
 
 def validate_model_cards(cards: Any, source: str | None = None) -> list[Problem]:  # noqa: ARG001
@@ -29,16 +29,15 @@ def validate_model_cards(cards: Any, source: str | None = None) -> list[Problem]
 
 def card_violations(card: Any) -> list[Violation]:
     """What is wrong with one card, in document order."""
-    if not is_valid("model_card", card):
-        return violations("model_card", card)
-    return in_document_order(card, nodes_violations(card, ()))
+    found = [] if is_valid("model_card", card) else violations("model_card", card)
+    return in_document_order(card, [*found, *nodes_violations(card, ())])
 
 
-def nodes_violations(block: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Violation]:
-    """The contradiction of ``slurm.nodes`` and ``distributed.nnodes`` in a valid card or deployment_config."""
-    nodes = (block.get("slurm") or {}).get("nodes")
-    nnodes = (block.get("distributed") or {}).get("nnodes")
-    if nodes is None or nnodes is None or nodes == nnodes:
+def nodes_violations(block: Any, path: tuple[str | int, ...]) -> Iterator[Violation]:
+    """The contradiction of ``slurm.nodes`` and ``distributed.nnodes`` in a card or deployment_config."""
+    nodes = object_at(object_at(block), "slurm").get("nodes")
+    nnodes = object_at(object_at(block), "distributed").get("nnodes")
+    if not isinstance(nodes, int) or not isinstance(nnodes, int) or nodes == nnodes:
         return
     yield Violation(
         "nodes-mismatch",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from madengine.core.errors import ValidationError
+from madengine.core.json_positions import pointer_of
 from madengine.schemas.cards import nodes_violations
 from madengine.schemas.problems import Problem
-from madengine.schemas.violations import Violation, in_document_order, is_valid, violations
+from madengine.schemas.violations import Violation, in_document_order, is_valid, object_at, violations
 from madengine.schemas.wording import quoted
 
 BLOCKS = ("slurm", "k8s", "kubernetes", "distributed")
@@ -60,14 +62,35 @@ def _move(manifest: dict[str, Any], target: dict[str, Any], block: str) -> Probl
     return Problem("warning", "belongs-under", f"/{block}", None, message, "move it")
 
 
-def cross_violations(manifest: Mapping[str, Any]) -> list[Violation]:
-    """What fields of a manifest that keeps to its schema say against each other, in document order."""
+def manifest_problems(manifest: Any) -> list[Problem]:
+    """Everything that is wrong with a manifest, in document order after the warnings of its migration.
+
+    The manifest is migrated in place; the pointers are those of the document as it was.
+    """
+    moved = migration(manifest)
+    found = [] if is_valid("build_manifest", manifest) else violations("build_manifest", manifest)
+    found = in_document_order(manifest, [*found, *_contradictions(manifest)])
+    problems = [violation.problem() for violation in found] + doubts(manifest)
+    places = {f"/deployment_config{p.pointer}": p.pointer for p in moved if p.code == "belongs-under"}
+    return moved + [replace(problem, pointer=_as_written(problem.pointer, places)) for problem in problems]
+
+
+def _as_written(pointer: str, places: Mapping[str, str]) -> str:
+    """The pointer of a place before its block was moved."""
+    for now, before in places.items():
+        if pointer == now or pointer.startswith(now + "/"):
+            return before + pointer[len(now) :]
+    return pointer
+
+
+def cross_violations(manifest: Any) -> list[Violation]:
+    """What fields of a manifest say against each other, in document order."""
     return in_document_order(manifest, _contradictions(manifest))
 
 
-def _contradictions(manifest: Mapping[str, Any]) -> Iterator[Violation]:
-    images, models = manifest["built_images"], manifest["built_models"]
-    for key, model in models.items():
+def _contradictions(manifest: Any) -> Iterator[Violation]:
+    images = object_at(manifest, "built_images")
+    for key, model in object_at(manifest, "built_models").items():
         if key not in images:
             yield Violation(
                 "model-without-image",
@@ -77,26 +100,26 @@ def _contradictions(manifest: Mapping[str, Any]) -> Iterator[Violation]:
                 allowed="a key of built_images",
                 hint="give the image and its model the same key",
             )
-        if "slurm" in model:
+        if isinstance(model, dict) and "slurm" in model:
             yield from nodes_violations(model, ("built_models", key))
-    yield from nodes_violations(manifest.get("deployment_config") or {}, ("deployment_config",))
+    yield from nodes_violations(object_at(manifest, "deployment_config"), ("deployment_config",))
 
 
-def doubts(manifest: Mapping[str, Any]) -> list[Problem]:
-    """Warnings about a valid manifest: what can hardly be meant."""
-    images, models = manifest["built_images"], manifest["built_models"]
+def doubts(manifest: Any) -> list[Problem]:
+    """Warnings about a manifest: what can hardly be meant."""
+    models = object_at(manifest, "built_models")
     found = [
         Problem(
             "warning",
             "image-without-model",
-            Violation("", ("built_images", key), "").pointer,
+            pointer_of(("built_images", key)),
             None,
             f"no model runs in the image {quoted(key)}: built_models has no such key",
         )
-        for key in images
+        for key in object_at(manifest, "built_images")
         if key not in models
     ]
-    deployment = manifest.get("deployment_config") or {}
+    deployment = object_at(manifest, "deployment_config")
     if deployment.get("target") == "slurm" and not deployment.get("slurm"):
         message = 'the target is "slurm", but there is no "slurm" block: every setting of the job is a default'
         found.append(Problem("warning", "slurm-without-block", "/deployment_config/target", None, message))

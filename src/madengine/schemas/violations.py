@@ -40,6 +40,13 @@ class Violation:
         return Problem("error", self.code, self.pointer, None, self.message, self.hint)
 
 
+def object_at(place: Any, *keys: str) -> dict[str, Any]:
+    """The object at a path of keys, empty when there is none: for checks of documents that may be invalid elsewhere."""
+    for key in keys:
+        place = place.get(key) if isinstance(place, dict) else None
+    return place if isinstance(place, dict) else {}
+
+
 def is_valid(name: str, document: Any) -> bool:
     """Whether a document keeps to a schema: the fast way that valid documents take."""
     try:
