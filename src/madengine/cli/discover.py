@@ -1,0 +1,101 @@
+"""``madengine discover``: the model cards of a package, and what is wrong with the others."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from madengine.cli import views
+from madengine.cli.constants import ExitCode
+
+if TYPE_CHECKING:
+    from madengine.catalog.card import ModelCard
+    from madengine.catalog.discovery import Catalog
+    from madengine.catalog.problems import CardProblem
+
+_PROBLEMS_SHOWN = 50
+_LONGEST_CELL = 120
+
+
+@click.command()
+@click.option("--tags", "-t", multiple=True, metavar="WORDS", help="Tags, names or all; scope/tag looks in one folder.")
+@click.option("--model-dir", metavar="FOLDER", help="The model package [default: $MODEL_DIR, else this folder].")
+@click.option("--json", "as_json", is_flag=True, help='Print {"models": [...]}, each card with its full name.')
+def discover(tags: Sequence[str], model_dir: str | None, as_json: bool) -> int:
+    """List the model cards of a package.
+
+    Without --tags all of them. A broken card is named on standard error, the others are listed all the same, and the
+    command ends with exit code 4.
+    """
+    import gc
+
+    from madengine.catalog.discovery import discover as find
+    from madengine.catalog.discovery import package_root
+
+    gc.disable()  # read, print, end: nothing becomes garbage, and looking for it would take half of the time
+    catalog = find(package_root(model_dir, os.environ))
+    cards, problems = _chosen(catalog, tags)
+    if as_json:
+        _print_json(cards)
+    elif cards:
+        _print_table(cards)
+    _report(problems)
+    views.say(_count(cards, catalog))
+    return ExitCode.INVALID_ARGS if any(problem.is_error for problem in problems) else ExitCode.SUCCESS
+
+
+def _chosen(catalog: Catalog, tags: Sequence[str]) -> tuple[Sequence[ModelCard], Sequence[CardProblem]]:
+    if not tags:
+        return catalog.cards, catalog.problems
+    from madengine.catalog.discovery import load_updated
+    from madengine.catalog.selection import choose, finished
+
+    picks = choose(catalog, tags).picks
+    updated, problems = load_updated(catalog, [card for card, _ in picks])
+    return finished(picks, updated), [*catalog.problems, *problems]
+
+
+def _print_json(cards: Sequence[ModelCard]) -> None:
+    """One object, one card a line: the C encoder writes it in one go, and it can be read and compared."""
+    import json
+
+    lines = json.JSONEncoder(check_circular=False).encode([card.raw for card in cards])
+    sys.stdout.write(f'{{"models": {lines}}}\n')
+
+
+def _print_table(cards: Sequence[ModelCard]) -> None:
+    marked = any(card.deprecated for card in cards)
+    rows = []
+    for card in cards:
+        row = [card.name, _cell(" ".join(card.tags)), _gpus(card.n_gpus), _cell(card.text("training_precision"))]
+        rows.append([*row, "deprecated" if card.deprecated else ""] if marked else row)
+    headers = ["NAME", "TAGS", "GPUS", "PRECISION"]
+    views.table([*headers, "NOTE"] if marked else headers, rows, styles=("bold", "cyan", "", "", "yellow"))
+
+
+def _cell(text: str) -> str:
+    """What fits on one line of a table; --json has the whole."""
+    if len(text) > _LONGEST_CELL:
+        text = text[:_LONGEST_CELL] + "..."
+    return text if text.isprintable() else views.printable(text.replace("\n", "\\n").replace("\t", "\\t"))
+
+
+def _gpus(count: int) -> str:
+    return "all" if count < 0 else str(count)
+
+
+def _report(problems: Sequence[CardProblem]) -> None:
+    for problem in problems[:_PROBLEMS_SHOWN]:
+        (views.fail if problem.is_error else views.warn)(str(problem))
+    if len(problems) > _PROBLEMS_SHOWN:
+        views.say(f"... and {len(problems) - _PROBLEMS_SHOWN} more problems")
+
+
+def _count(cards: Sequence[ModelCard], catalog: Catalog) -> str:
+    number = len(cards)
+    whole = "" if number == len(catalog.cards) else f" of {len(catalog.cards)}"
+    return f"{number}{whole} model{'' if number == 1 and not whole else 's'} in {catalog.root}"
