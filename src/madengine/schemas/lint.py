@@ -147,9 +147,9 @@ def _secrets(manifest: Any, known: list[str]) -> Iterator[Problem]:
             if is_secret_name(key) and _is_literal(value):
                 named.add((*path, key))
                 yield _warning("secret", (*path, key), f"{quoted(key)} holds a secret in plain text", hint)
-    for path, text in strings(manifest):
-        if path not in named and (_TOKEN.search(text) or any(secret in text for secret in known)):
-            yield _warning("secret", path, "this value holds a secret in plain text", hint)
+    for place, text in strings(manifest):
+        if place not in named and (_TOKEN.search(text) or any(secret in text for secret in known)):
+            yield _warning("secret", place, "this value holds a secret in plain text", hint)
 
 
 def _is_literal(value: Any) -> bool:
