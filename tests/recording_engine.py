@@ -1,4 +1,7 @@
-"""A container engine that keeps what it was asked for, and fails where a test wants it to."""
+"""A container engine that keeps what it was asked for, and fails where a test wants it to.
+
+Its archives are files that hold the name of the image that is in them.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,15 @@ class RecordingEngine:
         self.tags: list[tuple[str, str]] = []
         self.pushes: list[str] = []
         self.refuse_push = False
+        self.remote: set[str] = set()
+        self.loads: list[Path] = []
         self._builder = builder or (lambda request, output: output(b"done\n"))
 
     def problem(self) -> str | None:
         return None
+
+    def describe(self) -> str:
+        return self.name
 
     def build(self, request: BuildRequest, *, output: Output, timeout: float | None = None) -> None:
         self.builds.append(request)
@@ -36,7 +44,9 @@ class RecordingEngine:
         self.local[request.tag] = "sha256:" + "b" * 64
 
     def pull(self, reference: str, *, output: Output) -> None:
-        raise AssertionError("nothing is pulled here")
+        if reference not in self.remote:
+            raise BuildError(f"docker cannot pull {reference}: not found")
+        self.local[reference] = "sha256:" + "c" * 64
 
     def push(self, reference: str, *, output: Output) -> None:
         if self.refuse_push:
@@ -45,12 +55,17 @@ class RecordingEngine:
 
     def tag(self, reference: str, alias: str) -> None:
         self.tags.append((reference, alias))
+        if reference in self.local:
+            self.local[alias] = self.local[reference]
 
     def load(self, archive: Path, *, output: Output) -> None:
-        raise AssertionError("nothing is loaded here")
+        self.loads.append(archive)
+        if (reference := archive.read_text()) == "broken":
+            raise BuildError(f"docker cannot load {archive}: unexpected EOF")
+        self.local[reference] = "sha256:" + "d" * 64
 
     def save(self, reference: str, archive: Path) -> None:
-        raise AssertionError("nothing is saved here")
+        archive.write_text(reference)
 
     def image_facts(self, reference: str) -> ImageFacts | None:
         digest = self.local.get(reference)

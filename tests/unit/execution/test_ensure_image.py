@@ -1,0 +1,145 @@
+"""An image is made available where a model is about to run."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from tests.recording_engine import RecordingEngine
+
+from madengine.catalog.card import ModelCard
+from madengine.config.manifest import ImageRecord
+from madengine.config.settings import Settings
+from madengine.core.errors import BuildError, ExecutionError
+from madengine.execution.ensure_image import archive_name, archives_folder, builder, ensure_image, rebuild_job
+
+LOCAL = ImageRecord({"docker_image": "rocm/x:1", "local_image": True, "dockerfile": "docker/x.Dockerfile"})
+PUSHED = ImageRecord({"docker_image": "ci-x", "local_image": False, "registry_image": "h:5000/ci-x"})
+
+
+def _quiet(chunk: bytes) -> None:
+    del chunk
+
+
+class _Build:
+    """A build that leaves the image in the engine."""
+
+    def __init__(self, engine: RecordingEngine) -> None:
+        self.calls = 0
+        self._engine = engine
+
+    def __call__(self) -> None:
+        self.calls += 1
+        self._engine.local["rocm/x:1"] = "sha256:built"
+
+
+def test_an_image_that_is_there_is_taken(tmp_path: Path) -> None:
+    engine = RecordingEngine(local={"rocm/x:1": "sha256:1"})
+    assert ensure_image(LOCAL, engine, archives=tmp_path, output=_quiet) == "present"
+
+
+def test_an_archive_beats_a_build(tmp_path: Path) -> None:
+    engine = RecordingEngine()
+    (tmp_path / "rocm_x_1.tar").write_text("rocm/x:1")
+    build = _Build(engine)
+    assert ensure_image(LOCAL, engine, archives=tmp_path, build=build, output=_quiet) == "loaded"
+    assert build.calls == 0
+
+
+@pytest.mark.parametrize("content", ["broken", "another/image:1"])
+def test_an_archive_that_does_not_help_is_built_over(tmp_path: Path, content: str) -> None:
+    engine = RecordingEngine()
+    archive = tmp_path / "rocm_x_1.tar"
+    archive.write_text(content)
+    build = _Build(engine)
+    assert ensure_image(LOCAL, engine, archives=tmp_path, build=build, output=_quiet) == "built"
+    assert archive.read_text() == "rocm/x:1"
+
+
+def test_without_archives_it_is_built_and_nothing_is_saved() -> None:
+    engine = RecordingEngine()
+    assert ensure_image(LOCAL, engine, build=_Build(engine), output=_quiet) == "built"
+
+
+def test_what_cannot_be_built_is_pulled() -> None:
+    engine = RecordingEngine()
+    engine.remote.add("rocm/x:1")
+
+    def fails() -> None:
+        raise BuildError("no such file")
+
+    assert ensure_image(LOCAL, engine, build=fails, output=_quiet) == "pulled"
+
+
+def test_a_pushed_image_is_pulled_and_gets_its_local_name(tmp_path: Path) -> None:
+    engine = RecordingEngine()
+    engine.remote.add("h:5000/ci-x")
+    assert ensure_image(PUSHED, engine, archives=tmp_path, output=_quiet) == "pulled"
+    assert engine.image_facts("ci-x") is not None
+
+
+def test_when_nothing_helps_every_way_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rocm_x_1.tar").write_text("broken")
+
+    def fails() -> None:
+        raise BuildError("no such file")
+
+    with pytest.raises(ExecutionError) as error:
+        ensure_image(LOCAL, RecordingEngine(), archives=tmp_path, build=fails, output=_quiet)
+    for words in ("unexpected EOF", "building: no such file", "pulling: docker cannot pull rocm/x:1: not found"):
+        assert words in str(error.value)
+
+
+def test_of_several_nodes_one_builds_and_the_others_load(tmp_path: Path) -> None:
+    engines = [RecordingEngine() for _ in range(4)]
+    results: list[str] = []
+
+    def node(engine: RecordingEngine) -> None:
+        build = _Build(engine)
+        results.append(ensure_image(LOCAL, engine, archives=tmp_path, build=build, output=_quiet))
+
+    threads = [threading.Thread(target=node, args=(engine,)) for engine in engines]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == ["built", "loaded", "loaded", "loaded"]
+
+
+def test_a_place_for_archives_that_is_none_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ExecutionError, match="MAD_DOCKER_BUILDS"):
+        ensure_image(LOCAL, RecordingEngine(), archives=tmp_path / "file" / "sub", output=_quiet)
+
+
+@pytest.mark.parametrize(
+    ("reference", "name"),
+    [("rocm/vllm:v1", "rocm_vllm_v1.tar"), ("a//b::c d", "a_b_c_d.tar"), ("../../x", ".._.._x.tar")],
+)
+def test_archives_are_named_after_their_image(reference: str, name: str) -> None:
+    assert archive_name(reference) == name
+
+
+def test_the_environment_names_the_archives() -> None:
+    assert archives_folder({"MAD_DOCKER_BUILDS": "/shared"}) == Path("/shared")
+    assert archives_folder({"MAD_DOCKER_BUILDS": ""}) is None
+
+
+def test_an_image_of_a_manifest_is_built_again_under_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "docker").mkdir()
+    (tmp_path / "docker" / "x.Dockerfile").write_text("FROM b:1\nARG MAD_SYSTEM_GPU_ARCHITECTURE\n")
+    image = ImageRecord({**LOCAL.raw, "gpu_architecture": "gfx942"})
+    job = rebuild_job(image, ModelCard({"name": "m"}), Settings(docker_build_arg={"A": "1"}), tmp_path, {})
+    assert job is not None
+    assert job.request.tag == "rocm/x:1"
+    assert job.request.build_args == {"A": "1", "MAD_SYSTEM_GPU_ARCHITECTURE": "gfx942"}
+    engine = RecordingEngine()
+    build = builder(job, engine, log=tmp_path / "log", output=_quiet)
+    assert ensure_image(image, engine, build=build, output=_quiet) == "built"
+
+
+def test_a_given_image_cannot_be_built_again(tmp_path: Path) -> None:
+    image = ImageRecord({"docker_image": "x:1", "dockerfile": "N/A (local image mode)"})
+    assert rebuild_job(image, ModelCard({"name": "m"}), Settings(), tmp_path, {}) is None
+    assert builder(None, RecordingEngine(), log=tmp_path / "log", output=_quiet) is None
