@@ -78,7 +78,7 @@ def build_images(
     for image in plan.images:
         workshop.settle(image, total=plan.builds)
     blocks = manifest_context(settings, vendor)
-    for note in blocks.notes:
+    for note in (*blocks.notes, *_args_with_secrets(cards, settings.secrets)):
         view.warn(note)
     return _result(cards, settings.secrets, blocks, plan, workshop)
 
@@ -97,6 +97,12 @@ def _log_in(plan: ImagePlan, engine: ContainerEngine, options: BuildOptions, vie
     for name in dict.fromkeys(image.push_to for image in plan.images if image.push_to):
         if not registry.login(engine.name, name, registry.credential_of(name, options.credentials)):
             view.say(f"no user and password for {name} are known: pushing with what {engine.name} has")
+
+
+def _args_with_secrets(cards: Sequence[ModelCard], secrets: Mapping[str, str]) -> list[str]:
+    """Args are not expanded in a run, so a secret that is taken out of them does not come back."""
+    named = (card.name for card in cards if without_secrets(card.text("args"), secrets) != card.text("args"))
+    return [f"the args of {name} hold a secret, which is left out: let the script read its variable" for name in named]
 
 
 class _Workshop:

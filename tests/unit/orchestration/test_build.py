@@ -151,6 +151,7 @@ def test_no_secret_reaches_manifest_log_or_screen(package: Path) -> None:
     seen += "".join(path.read_text() for path in (package / "logs").iterdir())
     assert CANARY not in seen
     assert "another-canary" not in seen
+    assert any("the args of a hold a secret" in text for text in watcher.warned)
     assert result.manifest.models["ci-a_a"].env_vars == {"T": "${MAD_SECRETS_X}"}
     assert result.manifest.summary["secrets_from_environment"] == ["HF_TOKEN", "MAD_SECRETS_X"]
 
