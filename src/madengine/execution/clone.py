@@ -36,10 +36,10 @@ def repository_folder(url: str) -> str:
 
 
 def clone(url: str, target: Path, *, credential: str = "", secrets: Mapping[str, str] | None = None) -> str:
-    """Clone ``url`` with its submodules into ``target`` and return the commit. Raises ``ExecutionError`` in git's words.
+    """Clone ``url`` with its submodules into ``target`` and return the commit.
 
     ``credential`` is the card's ``cred``; its variables ``<cred>_USERNAME``, ``<cred>_PASSWORD`` and
-    ``<cred>_SSH_KEY_FILE`` are taken from ``secrets``.
+    ``<cred>_SSH_KEY_FILE`` are taken from ``secrets``. Raises ``ExecutionError`` in git's words.
     """
     words, environment = _access(credential, secrets or {})
     command = ["git", *words, "clone", "--quiet", "--recurse-submodules", "--", url, str(target)]

@@ -81,7 +81,7 @@ def run_words(dialect: Dialect, request: ContainerRequest, names: Sequence[str],
     if request.user:
         words += ["--user", request.user, *(["--userns", "keep-id"] if dialect.keep_id else [])]
         words += _pairs("--group-add", device_groups(request.devices))
-    return [*words, *_pairs("--env", names), request.image, *WAITING[1:]]
+    return [*words, *_pairs("--env", names), "--", request.image, *WAITING[1:]]
 
 
 def exec_words(

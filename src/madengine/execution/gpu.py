@@ -1,7 +1,7 @@
 """Which GPUs this machine has, and which of them a run gets.
 
-One seam: a finder per vendor looks, the first that finds something is the machine's vendor, and a machine without a GPU is
-honestly a CPU. Where neither the driver nor a vendor's tool is there, looking costs a few file checks.
+One seam: a finder per vendor looks, the first that finds something is the machine's vendor, and a machine without a
+GPU is honestly a CPU. Where neither the driver nor a vendor's tool is there, looking costs a few file checks.
 """
 
 from __future__ import annotations

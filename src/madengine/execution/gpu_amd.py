@@ -1,8 +1,8 @@
 """AMD GPUs, as the kernel driver and AMD's tools tell of them.
 
-The driver's topology (``/sys/class/kfd/kfd/topology/nodes/N/properties``, lines ``name value``; Linux amdkfd) says most:
-a node with ``simd_count`` above 0 is a GPU, ``gfx_target_version`` is ``major * 10000 + minor * 100 + stepping`` of its
-target, ``drm_render_minor`` the number of its render node. The order of the nodes is the order of HIP's devices.
+The driver's topology (``/sys/class/kfd/kfd/topology/nodes/N/properties``, lines ``name value``; Linux amdkfd) says
+most. A node with ``simd_count`` above 0 is a GPU; ``gfx_target_version`` is ``major * 10000 + minor * 100 + stepping``
+of its target; ``drm_render_minor`` is the number of its render node. The nodes' order is the order of HIP's devices.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def parse_rocm_smi(text: str) -> str:
 
 def _nodes(root: Path) -> list[Mapping[str, str]]:
     """The topology's nodes in their order; a node that this user may not read is no node of ours."""
-    found = []
+    found: list[Mapping[str, str]] = []
     for folder in sorted((root / TOPOLOGY).glob("[0-9]*"), key=lambda path: int(path.name)):
         try:
             text = (folder / "properties").read_text(encoding="ascii", errors="replace")

@@ -4,7 +4,7 @@
 
     workspace/
       scripts/            a copy of the package's scripts
-        common/           and in it madengine's own pre-, post-scripts and tools, where the package has none of that name
+        common/           in it also madengine's own pre-, post-scripts and tools, but never in a package file's place
       run_directory/      a copy of the script's folder, or the clone of the card's ``url`` with that folder over it
 
 The package is only read. Every run has a workspace of its own, so that two runs of a model never meet.
@@ -21,9 +21,9 @@ from madengine.execution.clone import clone, repository_folder
 from madengine.execution.copying import copy_folder
 from madengine.execution.docker_words import WORKSPACE
 from madengine.execution.spec import RunSpec
+from madengine.profiling import SCRIPTS
 
 RUN_DIRECTORY = "run_directory"
-OWN_SCRIPTS = Path(__file__).parent.parent / "profiling" / "scripts"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _fill(spec: RunSpec, folder: Path, workspace: Workspace) -> None:
     target.mkdir()
     if scripts.is_dir():
         copy_folder(scripts, target, package=spec.package, skip=skip)
-    copy_folder(OWN_SCRIPTS, target / "common", package=OWN_SCRIPTS)
+    copy_folder(SCRIPTS, target / "common", package=SCRIPTS)
     copy_folder(folder, workspace.run_directory, package=spec.package, skip=skip, replace=True)
 
 

@@ -1,0 +1,75 @@
+"""What a run left to be read: its log, its results file, its artefacts - gathered into evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from madengine.execution import artefacts
+from madengine.execution.spec import RunSpec
+from madengine.execution.workspace import Workspace
+from madengine.reporting.freshness import Snapshot
+from madengine.reporting.log_scan import LogReading, scan_log
+from madengine.reporting.results import ResultsReading, read_results
+from madengine.verdict.evidence import Evidence, Interruption, NodeReport
+
+OUTPUT_VARIABLE = "MAD_OUTPUT_CSV"
+
+
+class Readings:
+    """The readings of one run. ``given`` are the variables that tell its script where to put results."""
+
+    def __init__(self, spec: RunSpec, workspace: Workspace, given: Mapping[str, str]) -> None:
+        self._spec, self.given = spec, given
+        self._folders = (workspace.root, workspace.run_directory)
+        self._snapshot: Snapshot | None = None
+        self._before: dict[Path, tuple[int, int]] = {}
+        self._log = LogReading()
+        self._results: ResultsReading | None = None
+        self._notes: list[str] = []
+
+    def begin(self) -> None:
+        """The model's script is about to start: what is there now is no result of it."""
+        self._snapshot = Snapshot.take(self._folders, self._spec.results_file)
+        self._before = artefacts.inventory(self._folders)
+
+    def read_log(self) -> None:
+        """Look for metric lines and error patterns, when the script ran at all."""
+        if self._snapshot is not None:
+            self._log = scan_log(self._spec.log, rules=self._spec.log_scan)
+
+    def read_files(self) -> None:
+        """Read the declared results file and keep the artefacts."""
+        spec = self._spec
+        if self._snapshot is None:
+            return
+        self._results = read_results(
+            spec.results_file, self._folders, self._snapshot, card_name=spec.card.name, given=self.given
+        )
+        kept, notes = artefacts.collect(self._folders, self._before, spec.run_dir / "node_0")
+        self._notes += notes
+        self._notes += [f"kept {path.name} in {path.parent}" for path in kept if is_rank_file(path, spec.results_file)]
+
+    def evidence(self, node: NodeReport, interruption: Interruption | None, notes: Sequence[str]) -> Evidence:
+        """All that was read, with what is known of the run itself."""
+        results = self._results
+        measured = results.measurements if results is not None else ()
+        if not measured and self._log.measurement is not None:
+            measured = (self._log.measurement,)
+        return Evidence(
+            run_id=self._spec.run_id,
+            measurements=measured,
+            empty_rows=results.empty_rows if results is not None else (),
+            expected_results=self._spec.expected_results,
+            nodes=(node,),
+            log_findings=self._log.findings,
+            contract_problems=results.problems if results is not None else (),
+            interruption=interruption,
+            notes=(*notes, *self._log.notes, *(results.notes if results is not None else ()), *self._notes),
+        )
+
+
+def is_rank_file(path: Path, declared: str) -> bool:
+    """Whether a file is one rank's share of the declared results file (``x_rank3.csv`` beside ``x.csv``)."""
+    stem = Path(declared).stem
+    return bool(stem) and path.stem.startswith(f"{stem}_rank")
