@@ -5,7 +5,7 @@ The file is ``{name: {username, password | ssh_key_file, repository, ...}}``. Va
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ _DOCKERHUB_VARIABLES = {
     "MAD_DOCKERHUB_PASSWORD": "password",
     "MAD_DOCKERHUB_REPO": "repository",
 }
-_NOT_SECRET = ("username", "repository", "ssh_key_file")
 
 Credentials = Mapping[str, Mapping[str, str]]
 
@@ -44,12 +43,6 @@ def load_credentials(package: Path, environ: Mapping[str, str]) -> Credentials:
 def variables(name: str, credential: Mapping[str, str]) -> dict[str, str]:
     """A credential as the variables that scripts and Dockerfiles read: ``<name>_USERNAME``, ``<name>_PASSWORD``, ..."""
     return {f"{name}_{field.upper()}": value for field, value in credential.items()}
-
-
-def secret_values(credentials: Credentials) -> Iterator[str]:
-    """The values that may never be shown."""
-    for entry in credentials.values():
-        yield from (value for field, value in entry.items() if value and field not in _NOT_SECRET)
 
 
 def _entries(document: Any, source: str) -> dict[str, Mapping[str, str]]:

@@ -72,17 +72,8 @@ def plan_image(
             f"FROM {written} has no value", where=f"{dockerfile.name}:{line}", hint="give it in docker_build_arg"
         )
     known = architecture or known_architecture(settings)
-    warnings = [
-        f"{dockerfile.name} declares ARG {name}: the value stays in the image's history; "
-        f"RUN --mount=type=secret,id={name} leaves none"
-        for name in secrets
-        if name in found.arguments
-    ]
-    if ARCHITECTURE_ARGUMENT in found.arguments and ARCHITECTURE_ARGUMENT not in build_args:
-        if known:
-            build_args[ARCHITECTURE_ARGUMENT] = known
-        elif not found.arguments[ARCHITECTURE_ARGUMENT]:
-            warnings.append(f"{dockerfile.name} asks for {ARCHITECTURE_ARGUMENT}; name it with --target-archs")
+    if known and ARCHITECTURE_ARGUMENT in found.arguments:
+        build_args.setdefault(ARCHITECTURE_ARGUMENT, known)
     request = BuildRequest(
         tag=image_name(card.name, dockerfile.stem, architecture),
         dockerfile=dockerfile.path,
@@ -93,7 +84,23 @@ def plan_image(
         no_cache=no_cache,
     )
     vendor = str(dockerfile.header.values.get("gpu_vendor", gpu_vendor))
-    return ImageJob(card.name, dockerfile.name, request, found, vendor, known, tuple(warnings))
+    return ImageJob(
+        card.name, dockerfile.name, request, found, vendor, known, _warnings(dockerfile, found, build_args, secrets)
+    )
+
+
+def _warnings(
+    dockerfile: Dockerfile, found: Bases, build_args: Mapping[str, str], secrets: Mapping[str, str]
+) -> tuple[str, ...]:
+    warnings = [
+        f"{dockerfile.name} declares ARG {name}: the value stays in the image's history; "
+        f"RUN --mount=type=secret,id={name} leaves none"
+        for name in secrets
+        if name in found.arguments
+    ]
+    if ARCHITECTURE_ARGUMENT not in build_args and found.arguments.get(ARCHITECTURE_ARGUMENT, "given") in (None, ""):
+        warnings.append(f"{dockerfile.name} asks for {ARCHITECTURE_ARGUMENT}; name it with --target-archs")
+    return tuple(warnings)
 
 
 def known_architecture(settings: Settings) -> str:

@@ -12,7 +12,7 @@ from madengine.config.batch_manifest import BatchEntry
 from madengine.config.credentials import Credentials
 from madengine.config.manifest import ImageRecord
 from madengine.config.settings import Settings
-from madengine.core.errors import ConfigurationError, MADEngineError
+from madengine.core.errors import BuildError, ConfigurationError, MADEngineError
 from madengine.execution.dockerfile import Dockerfile, find_dockerfiles, select_dockerfiles
 from madengine.execution.engine import ContainerEngine
 from madengine.execution.image_names import hashed_name, is_reference
@@ -175,7 +175,7 @@ class _Planner:
             self._add_job(card, dockerfile, architecture)
 
     def _record(self, card: ModelCard) -> ImageRecord | None:
-        """The finished entry of a card for which nothing is built."""
+        """The finished entry of a card for which nothing is built, None for one that is."""
         entry = self._options.batch.get(card.name)
         if card.name in self._named:
             return self._given(card.name, self._named[card.name])
@@ -184,6 +184,8 @@ class _Planner:
             return registry_record(card.name, entry.registry_image, entry.registry, self._vendor)
         if self._engine is not None and not self._engine.needs_image:
             return no_image(card.name, self._vendor)
+        if self._engine is None:
+            raise BuildError("its image has to be built, and no container engine was chosen", hint="pass --engine")
         return None
 
     def _given(self, model: str, image: str) -> ImageRecord:

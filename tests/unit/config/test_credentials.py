@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from madengine.config.credentials import load_credentials, require_repository, secret_values, variables
+from madengine.config.credentials import load_credentials, require_repository, variables
 from madengine.core.errors import ConfigurationError
 
 
@@ -57,7 +57,5 @@ def test_docker_hub_needs_a_repository() -> None:
     assert require_repository({"dockerhub": {"repository": "a/b"}}) == "a/b"
 
 
-def test_only_names_and_places_are_no_secrets() -> None:
-    entry = {"username": "u", "password": "p", "repository": "r", "ssh_key_file": "f", "token": "t"}
-    assert list(secret_values({"x": entry})) == ["p", "t"]
+def test_a_credential_becomes_the_variables_that_scripts_read() -> None:
     assert variables("x", {"username": "u", "password": "p"}) == {"x_USERNAME": "u", "x_PASSWORD": "p"}

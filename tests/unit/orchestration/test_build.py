@@ -200,3 +200,10 @@ def test_a_named_image_needs_no_engine(package: Path) -> None:
     result = build_images([_card("a")], settings, None, options, Watcher())
     assert result.manifest.images["a"].docker_image == "rocm/x:1"
     assert not (package / "logs").exists()
+
+
+def test_what_has_to_be_built_without_an_engine_is_a_failure(package: Path) -> None:
+    options = BuildOptions(package=package, logs=package / "logs")
+    result = build_images([_card("a")], settings_of({}, {}), None, options, Watcher())
+    assert "no container engine was chosen" in result.failures[0].error
+    assert result.failed
