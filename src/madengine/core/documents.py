@@ -225,7 +225,7 @@ def _read_bytes(path: str | os.PathLike[str], what: str, limit: int) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        _refuse(path, f"there is no such file ({what})")
+        _refuse(path, "there is no such file" + (f" ({what})" if what != "file" else ""))
     except (OSError, ValueError) as error:
         _refuse(path, f"the {what} cannot be read: {_reason(error)}")
     try:

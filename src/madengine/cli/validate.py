@@ -1,0 +1,92 @@
+"""``madengine validate``: every problem of the files people write, with its line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from madengine.cli import views
+from madengine.cli.constants import ExitCode
+
+if TYPE_CHECKING:
+    from madengine.cli.validate_files import FileReport
+    from madengine.schemas.problems import Problem
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@click.option("--json", "as_json", is_flag=True, help='Print {"files": [{"file", "kind", "problems": [...]}]}.')
+def validate(files: Sequence[str], strict: bool, as_json: bool) -> int:
+    """Check build manifests, model cards, additional context, env files, results CSVs and perf.csv.
+
+    What a file is, its content says. All problems are listed; exit code 4 when there is an error.
+    """
+    from madengine.cli.validate_files import check_file
+
+    reports = [check_file(file, os.environ) for file in files]
+    if as_json:
+        views.print_json({"files": [report.to_dict() for report in reports]})
+    else:
+        for report in reports:
+            _show(report)
+        click.echo(_summary(reports))
+    if os.environ.get("GITHUB_ACTIONS"):
+        _annotate(reports, to_stderr=as_json)
+    failed = any(report.count("error") or (strict and report.problems) for report in reports)
+    return ExitCode.INVALID_ARGS if failed else ExitCode.SUCCESS
+
+
+def _show(report: FileReport) -> None:
+    from madengine.cli.validate_kinds import NAMES
+
+    name = views.printable(report.file)
+    if not report.problems:
+        click.echo(f"{name}: {NAMES[report.kind]}, no problems")
+    told: set[str] = set()  # a template has dozens of values to fill in; the same advice is given once
+    for problem in report.problems:
+        click.echo(_line(name, problem))
+        if problem.pointer:
+            click.echo(f"    at {views.printable(problem.pointer)}")
+        if problem.hint and problem.hint not in told:
+            click.echo(f"    {views.printable(problem.hint)}")
+            told.add(problem.hint)
+
+
+def _line(name: str, problem: Problem) -> str:
+    severity: str = problem.severity
+    if views.wants_colour(sys.stdout):
+        severity = f"\x1b[{31 if problem.is_error else 33}m{severity}\x1b[0m"
+    place = f"{name}:{problem.line}" if problem.line else name
+    return f"{place}: {severity}: {views.printable(problem.message)} [{problem.code}]"
+
+
+def _summary(reports: Sequence[FileReport]) -> str:
+    errors = sum(report.count("error") for report in reports)
+    warnings = sum(report.count("warning") for report in reports)
+    return f"{_many(len(reports), 'file')}: {_many(errors, 'error')}, {_many(warnings, 'warning')}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _annotate(reports: Sequence[FileReport], *, to_stderr: bool) -> None:
+    """Workflow commands of GitHub Actions, which show a problem beside its line."""
+    for report in reports:
+        for problem in report.problems:
+            place = f"file={_property(report.file)},line={problem.line or 1},title={_property(problem.code)}"
+            text = f"{problem.message} ({problem.pointer})" if problem.pointer else problem.message
+            click.echo(f"::{problem.severity} {place}::{_data(text)}", err=to_stderr)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
