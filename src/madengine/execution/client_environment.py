@@ -49,12 +49,17 @@ class Passing:
 
 def passing(variables: Mapping[str, str]) -> Passing:
     """Sort variables by the way they travel. Raises ``ConfigurationError`` for what can be no variable at all."""
-    for name, value in variables.items():
-        if not name or "=" in name or "\0" in name or "\0" in value or name.endswith("*"):
-            raise ConfigurationError(f"{name!r} cannot be a container's environment variable")
+    check_variables(variables)
     own = {name: value for name, value in variables.items() if is_the_clients(name)}
     plain = {name: value for name, value in variables.items() if name not in own}
     return Passing(plain, {CARRIER + name: (name, value) for name, value in own.items()})
+
+
+def check_variables(variables: Mapping[str, str]) -> None:
+    """Raise ``ConfigurationError`` for what no process can be given (and ``NAME*``, a pattern to podman)."""
+    for name, value in variables.items():
+        if not name or "=" in name or "\0" in name or "\0" in value or name.endswith("*"):
+            raise ConfigurationError(f"{name!r} cannot be an environment variable with its value")
 
 
 def is_the_clients(name: str) -> bool:

@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from madengine.core.errors import BuildError, ExecutionError
 from madengine.core.process import CANNOT_START, NOT_FOUND, stream
+from madengine.execution.client_environment import check_variables
 from madengine.execution.docker_words import WORKSPACE
 from madengine.execution.engine import BuildRequest, ContainerRequest, ExecResult, ImageFacts, Mount, Output
 from madengine.execution.stragglers import end_marked
@@ -113,6 +114,7 @@ class HostContainer:
         """Run a command in the workspace to its end."""
         head = _FirstBytes(output)
         given = {**self._environment, **(environment or {})}
+        check_variables(given)
         mapped = {name: ":".join(map(self.path, value.split(":"))) for name, value in given.items()}
         token = uuid.uuid4().hex
         self._marks.append(f"{MARK}={token}")
