@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import multiprocessing
 import os
 import re
 import signal
@@ -163,24 +162,35 @@ class TestWriteAtomic:
         assert seen <= contents
 
 
-def _add_one(counter: Path, times: int) -> None:
-    for _ in range(times):
-        with locked(counter):
-            counter.write_text(str(int(counter.read_text()) + 1))
+ADD_ONE = """
+import sys
+from pathlib import Path
+from madengine.core.files import locked
+counter = Path(sys.argv[1])
+for _ in range(50):
+    with locked(counter):
+        counter.write_text(str(int(counter.read_text()) + 1))
+"""
 
 
 class TestLocked:
     def test_many_processes_and_threads_lose_no_update(self, tmp_path: Path) -> None:
         counter = tmp_path / "counter"
         counter.write_text("0")
-        context = multiprocessing.get_context("fork")
-        workers = [context.Process(target=_add_one, args=(counter, 50)) for _ in range(6)]
-        threads = [threading.Thread(target=_add_one, args=(counter, 50)) for _ in range(4)]
-        for worker in [*workers, *threads]:
-            worker.start()
-        for worker in [*workers, *threads]:
-            worker.join()
-        assert counter.read_text() == "500"
+
+        def add_one() -> None:
+            for _ in range(50):
+                with locked(counter):
+                    counter.write_text(str(int(counter.read_text()) + 1))
+
+        threads = [threading.Thread(target=add_one) for _ in range(4)]
+        workers = [subprocess.Popen([sys.executable, "-c", ADD_ONE, str(counter)]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [worker.wait() for worker in workers] == [0, 0, 0, 0]
+        assert counter.read_text() == "400"
 
     def test_a_killed_holder_does_not_keep_it(self, tmp_path: Path) -> None:
         path = tmp_path / "f"
