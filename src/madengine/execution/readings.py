@@ -10,10 +10,13 @@ from madengine.execution.spec import RunSpec
 from madengine.execution.workspace import Workspace
 from madengine.reporting.freshness import Snapshot
 from madengine.reporting.log_scan import LogReading, scan_log
+from madengine.reporting.no_metric import Expected, missing_metric
 from madengine.reporting.results import ResultsReading, read_results
-from madengine.verdict.evidence import Evidence, Interruption, NodeReport
+from madengine.verdict.evidence import ContractProblem, Evidence, Interruption, NodeReport
 
 OUTPUT_VARIABLE = "MAD_OUTPUT_CSV"
+ARTEFACTS = "node_0"
+SHOWN = 5  # names in a sentence
 
 
 class Readings:
@@ -26,6 +29,7 @@ class Readings:
         self._before: dict[Path, tuple[int, int]] = {}
         self._log = LogReading()
         self._results: ResultsReading | None = None
+        self._problems: tuple[ContractProblem, ...] = ()
         self._notes: list[str] = []
 
     def begin(self) -> None:
@@ -46,30 +50,26 @@ class Readings:
         self._results = read_results(
             spec.results_file, self._folders, self._snapshot, card_name=spec.card.name, given=self.given
         )
-        kept, notes = artefacts.collect(self._folders, self._before, spec.run_dir / "node_0")
-        self._notes += notes
-        self._notes += [f"kept {path.name} in {path.parent}" for path in kept if is_rank_file(path, spec.results_file)]
+        if not self._results.measurements:
+            expected = Expected(spec.results_file, self._folders, spec.card.name, self.given)
+            self._problems = missing_metric(self._log, expected, log_path=spec.log)
+        kept, self._notes = artefacts.collect(self._folders, self._before, spec.run_dir / ARTEFACTS)
+        if kept:
+            names = ", ".join(path.name for path in kept[:SHOWN]) + (", ..." if len(kept) > SHOWN else "")
+            self._notes.append(f"kept in {spec.run_dir / ARTEFACTS}: {names}")
 
     def evidence(self, node: NodeReport, interruption: Interruption | None, notes: Sequence[str]) -> Evidence:
         """All that was read, with what is known of the run itself."""
-        results = self._results
-        measured = results.measurements if results is not None else ()
-        if not measured and self._log.measurement is not None:
-            measured = (self._log.measurement,)
+        results = self._results or ResultsReading()
+        stated = (self._log.measurement,) if self._log.measurement is not None else ()
         return Evidence(
             run_id=self._spec.run_id,
-            measurements=measured,
-            empty_rows=results.empty_rows if results is not None else (),
+            measurements=results.measurements or stated,
+            empty_rows=results.empty_rows,
             expected_results=self._spec.expected_results,
             nodes=(node,),
             log_findings=self._log.findings,
-            contract_problems=results.problems if results is not None else (),
+            contract_problems=(*results.problems, *self._problems),
             interruption=interruption,
-            notes=(*notes, *self._log.notes, *(results.notes if results is not None else ()), *self._notes),
+            notes=(*notes, *self._log.notes, *results.notes, *self._notes),
         )
-
-
-def is_rank_file(path: Path, declared: str) -> bool:
-    """Whether a file is one rank's share of the declared results file (``x_rank3.csv`` beside ``x.csv``)."""
-    stem = Path(declared).stem
-    return bool(stem) and path.stem.startswith(f"{stem}_rank")
