@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+_BOM = "\ufeff"  # a blank to the \\s of the schema, but not to int()
+
 DEFAULT_TIMEOUT = 7200.0  # seconds, for a card that says nothing
 
 
@@ -52,7 +54,8 @@ class ModelCard:
     @property
     def n_gpus(self) -> int:
         """Number of GPUs asked for; -1 means all there are, 0 none."""
-        return int(self.raw.get("n_gpus") or -1) if self.raw.get("n_gpus") != 0 else 0
+        value = self.raw.get("n_gpus")
+        return -1 if value is None or value == "" else int(str(value).replace(_BOM, ""))
 
     @property
     def timeout(self) -> float | None:
@@ -96,11 +99,12 @@ class ModelCard:
         return dict(self.raw)
 
 
-def _words(value: Any) -> tuple[str, ...]:
+def _words(value: str | list[str] | None) -> tuple[str, ...]:
     if value is None:
         return ()
-    items = value.split(",") if isinstance(value, str) else value
-    return tuple([word for item in items if (word := str(item).strip())])
+    # no loop of Python here: this runs for every card of a package that is listed
+    words = tuple(map(str.strip, value.split(",") if isinstance(value, str) else value))
+    return words if all(words) else tuple(filter(None, words))
 
 
 def _env_text(value: Any) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from madengine.catalog.card import CardOrigin, ModelCard
+from madengine.catalog.plain import obviously_valid
 from madengine.catalog.problems import CardProblem, ProblemKind, index_of
 from madengine.catalog.rules import all_plain, name_fault, package_path, path_fault, shown
 
@@ -54,16 +55,15 @@ def read_cards(documents: Any, source: CardFile) -> tuple[list[ModelCard], list[
     return cards, problems
 
 
-def _texts(documents: list[dict[str, Any]]) -> Iterator[str]:
-    for document in documents:
-        yield document["name"]
-        for field in _PATHS:
-            if value := document.get(field):
-                yield value
+def _texts(documents: list[dict[str, Any]]) -> list[str]:
+    paths = [document.get(field) for field in _PATHS for document in documents]
+    return [document["name"] for document in documents] + list(filter(None, paths))
 
 
 def _violations(documents: list[Any], source: CardFile) -> list[CardProblem]:
     """What breaks the schema of a model card."""
+    if obviously_valid(documents):
+        return []
     from madengine.schemas import validate_model_cards
 
     return [
@@ -111,7 +111,8 @@ def _remains(document: Any, source: CardFile) -> ModelCard | None:
         return None
     name = document["name"]
     tags = document.get("tags")
-    kept = tags if isinstance(tags, (str, list)) else []
+    kept = [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else tags
+    kept = kept if isinstance(kept, (str, list)) else []
     return ModelCard({"name": f"{source.scope}/{name}" if source.scope else name, "tags": kept}, scope=source.scope)
 
 

@@ -10,7 +10,8 @@ from madengine.catalog.card import ModelCard
 
 
 @pytest.mark.parametrize(
-    ("value", "count"), [("-1", -1), ("8", 8), (8, 8), ("0", 0), (0, 0), ("", -1), (None, -1), (" 4 ", 4)]
+    ("value", "count"),
+    [("-1", -1), ("8", 8), (8, 8), ("0", 0), (0, 0), ("", -1), (None, -1), (" 4 ", 4), ("\ufeff4", 4)],
 )
 def test_gpus_are_a_number_whatever_way_they_are_written(value: Any, count: int) -> None:
     assert ModelCard({"name": "x", "n_gpus": value}).n_gpus == count
