@@ -146,7 +146,7 @@ def sole_writer(path: Path, *, what: str) -> Iterator[GrowingFile]:
             try:
                 yield GrowingFile(fd, real)
             finally:
-                os.close(fd)
+                _unlock_and_close(fd)
     except OSError as error:
         raise as_error(error, path, what) from error
 
@@ -223,7 +223,7 @@ def _locked_folder(folder: Path) -> Iterator[None]:
         _lock(fd)
         yield
     finally:
-        os.close(fd)
+        _unlock_and_close(fd)
 
 
 def _lock(fd: int) -> None:
@@ -238,6 +238,13 @@ def _lock(fd: int) -> None:
                 raise TimeoutError from None
         time.sleep(pause)
         pause = min(pause * 2, 0.01)
+
+
+def _unlock_and_close(fd: int) -> None:
+    # Explicitly, since a child that was forked meanwhile shares the lock until it has closed its copy.
+    with suppress(OSError):
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    os.close(fd)
 
 
 def _write_all(fd: int, offset: int, data: bytes, flags: int) -> None:
