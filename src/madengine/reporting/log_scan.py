@@ -73,7 +73,7 @@ def scan_log(path: Path, *, rules: ScanRules, want_findings: bool = True, label:
     scan = LogScan(name, compiled if want_findings else None, rank=rank)
     try:
         with open_plain(path) as file:
-            scan.read(file)  # type: ignore[arg-type]  # an unbuffered file has readinto
+            scan.read(file)
     except NotReadableError as error:
         return LogReading(notes=(f"{path}: the log was not searched: {error}",))
     except OSError as error:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
 
 
 class NotReadableError(Exception):
@@ -16,7 +16,7 @@ class MissingFileError(NotReadableError):
     """There is no such file."""
 
 
-def open_plain(path: Path) -> BinaryIO:
+def open_plain(path: Path) -> io.FileIO:
     """The regular file opened for reading bytes, unbuffered; :class:`NotReadableError` for anything else."""
     try:
         # Without O_NONBLOCK the open itself would wait for the writer of a named pipe.
@@ -31,7 +31,7 @@ def open_plain(path: Path) -> BinaryIO:
     if not stat.S_ISREG(mode):
         os.close(descriptor)
         raise NotReadableError("it is a directory" if stat.S_ISDIR(mode) else "it is not a regular file")
-    return os.fdopen(descriptor, "rb", buffering=0)
+    return io.FileIO(descriptor, "rb")
 
 
 def _reason(error: OSError | ValueError) -> str:
