@@ -31,7 +31,9 @@ MODULES = {
     "verdict/words.py": ("verdict/test_words.py", "verdict/test_judge.py"),
     "verdict/evidence_json.py": ("verdict/test_evidence_json.py",),
     "core/shell.py": ("core/test_shell.py",),
+    "reporting/numbers.py": ("reporting/test_numbers.py",),
     "reporting/metric_lines.py": ("reporting/test_metric_lines.py",),
+    "reporting/csv_rows.py": ("reporting/test_csv_rows.py",),
     "reporting/result_csv.py": ("reporting/test_result_csv.py",),
 }
 

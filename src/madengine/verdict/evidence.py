@@ -45,8 +45,8 @@ class NodeReport:
     """What one expected rank said of itself.
 
     ``exit_code`` is None when the rank never reported; ``detail`` then says what was looked at (a marker's path,
-    a parse error). ``out_of_memory`` is what the container engine or scheduler stated, not a guess. ``host`` stays
-    empty where there is only this machine.
+    a parse error). Beside an exit code it says what more is known of a failure. ``out_of_memory`` is what the container
+    engine or scheduler stated, not a guess.
     """
 
     rank: int
@@ -68,10 +68,10 @@ class NodeReport:
 class SchedulerReport:
     """The scheduler's own final word, for example Slurm's ``State`` and ``ExitCode`` of ``sacct``.
 
-    ``success`` is what that state means; a run without a scheduler has no report at all. An empty state, or one that
-    reads "unknown", claims nothing whatever ``success`` says. ``exit_code`` is as the scheduler writes it (``0:9`` is
-    signal 9). The target reads steps and containers too and puts the worst state here: a Slurm job can be COMPLETED
-    while its step FAILED.
+    ``success`` is what that state means; a run without a scheduler has no report at all. A scheduler that does not
+    answer has one with the state "unknown": it claims nothing, and neither does an empty state, whatever ``success``
+    says. ``exit_code`` is as the scheduler writes it (``0:9`` is signal 9). The target reads steps and containers too
+    and puts the worst state here: a Slurm job can be COMPLETED while its step FAILED.
     """
 
     name: str

@@ -88,18 +88,19 @@ def exit_words(code: int, out_of_memory: bool = False) -> str:
 
 def node_words(node: NodeReport, alone: bool = False) -> str:
     """What became of one node. ``alone`` means that it is the run's only node and no scheduler stands above it."""
-    subject = _node_name(node, alone)
     if node.exit_code is not None:
-        return f"{subject} {exit_words(node.exit_code, node.out_of_memory)}"
-    fate = "out of memory" if node.out_of_memory else "killed or lost"
+        fate = exit_words(node.exit_code, node.out_of_memory)
+    else:
+        fate = f"reported no status ({'out of memory' if node.out_of_memory else 'killed or lost'})"
     detail = f": {one_line(node.detail)}" if node.detail else ""
-    return f"{subject} reported no status ({fate}){detail}"
+    return f"{_node_name(node, alone)} {fate}{detail}"
 
 
 def _node_name(node: NodeReport, alone: bool) -> str:
+    """On this machine alone neither rank nor host tell anything."""
     host = one_line(node.host)
     if alone:
-        return f"the script on {host}" if host else "the script"
+        return "the script"
     return f"node {node.rank} ({host})" if host else f"node {node.rank}"
 
 
