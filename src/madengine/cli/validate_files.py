@@ -12,11 +12,8 @@ from typing import Any
 from madengine.cli.validate_kinds import NAMES, Kind, kind_of_columns, kind_of_document, kind_of_text
 from madengine.core.documents import DocumentError, parse_json, printable, read_text
 from madengine.core.json_positions import lines_of
-from madengine.schemas.problems import Problem, Severity
+from madengine.schemas.problems import PROBLEM_LIMIT, Problem, Severity
 from madengine.schemas.unfilled import unfilled_values
-
-PROBLEM_LIMIT = 500
-"""Problems of one file that are listed; the rest is counted. Nobody mends more in one go."""
 
 _FILL_IN = "fill it in, or remove the key if it is optional"
 _READY_IMAGE = "DOCKER_IMAGE_NAME"
@@ -71,12 +68,11 @@ def _unrecognised(text: str) -> Problem:
 
 
 def _limited(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    found = list(problems)
+    """The first problems, and a word about it when there are more."""
+    found = list(islice(problems, PROBLEM_LIMIT + 1))
     if len(found) > PROBLEM_LIMIT:
-        errors = sum(problem.is_error for problem in found[PROBLEM_LIMIT:])
-        severity: Severity = "error" if errors else "warning"
-        message = f"there are {len(found) - PROBLEM_LIMIT} more problems, {errors} of them errors"
-        found[PROBLEM_LIMIT:] = [Problem(severity, "more", "", None, message)]
+        severity: Severity = "error" if found[-1].is_error else "warning"
+        found[-1] = Problem(severity, "more", "", None, f"there are more than these {PROBLEM_LIMIT} problems")
     return tuple(found)
 
 
@@ -213,7 +209,7 @@ def _check_csv(file: str) -> FileReport:
         columns = header.names if header else ()
         kind = kind_of_columns(columns)
         rows = _perf_rows(file, columns) if kind == "perf_csv" else _result_rows(file)
-        return FileReport(file, kind, _limited(islice(rows, 10 * PROBLEM_LIMIT)))
+        return FileReport(file, kind, _limited(rows))
     except NotReadableError as error:
         line = re.match(r"line (\d+)", str(error))
         problem = Problem("error", "unreadable", "", int(line.group(1)) if line else None, printable(error))

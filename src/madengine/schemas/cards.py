@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from madengine.core.json_positions import pointer_of
 from madengine.schemas import wording
 from madengine.schemas.problems import Problem
-from madengine.schemas.violations import Violation, in_document_order, is_valid, object_at, violations
+from madengine.schemas.violations import Violation, is_valid, object_at, violations
+
+
+CARD_LIMIT = 50
+"""Problems of one card that are looked for."""
 
 
 def validate_model_cards(cards: Any, source: str | None = None) -> list[Problem]:  # noqa: ARG001
@@ -23,14 +28,14 @@ def validate_model_cards(cards: Any, source: str | None = None) -> list[Problem]
     for index, card in enumerate(cards):
         if is_valid("model_card", card) and "slurm" not in card:
             continue
-        problems += [_placed(violation, index, card) for violation in card_violations(card)]
+        problems += [_placed(violation, index, card) for violation in islice(card_violations(card), CARD_LIMIT)]
     return problems
 
 
-def card_violations(card: Any) -> list[Violation]:
-    """What is wrong with one card, in document order."""
-    found = [] if is_valid("model_card", card) else violations("model_card", card)
-    return in_document_order(card, [*found, *nodes_violations(card, ())])
+def card_violations(card: Any) -> Iterator[Violation]:
+    """What is wrong with one card, in document order, and what its fields say against each other."""
+    yield from violations("model_card", card)
+    yield from nodes_violations(card, ())
 
 
 def nodes_violations(block: Any, path: tuple[str | int, ...]) -> Iterator[Violation]:

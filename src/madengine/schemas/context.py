@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from madengine.schemas.cards import nodes_violations
-from madengine.schemas.problems import Problem
-from madengine.schemas.violations import in_document_order, is_valid, object_at, violations
+from madengine.schemas.problems import PROBLEM_LIMIT, Problem
+from madengine.schemas.violations import object_at, violations
 
 
 def validate_additional_context(document: Any, source: str | None = None) -> list[Problem]:  # noqa: ARG001
-    """What is wrong with an additional context, in document order. ``source`` names the file or option."""
-    found = [] if is_valid("additional_context", document) else violations("additional_context", document)
+    """What is wrong with an additional context, in document order, then what its fields say against each other.
+
+    ``source`` names the file or option.
+    """
+    found = list(islice(violations("additional_context", document), PROBLEM_LIMIT))
     found += nodes_violations(document, ())
     found += nodes_violations(object_at(document, "deployment_config"), ("deployment_config",))
-    return [violation.problem() for violation in in_document_order(document, found)]
+    return [violation.problem() for violation in found]

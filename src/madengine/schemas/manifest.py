@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Any
 
 from madengine.core.errors import ValidationError
 from madengine.core.json_positions import pointer_of
 from madengine.schemas.cards import nodes_violations
-from madengine.schemas.problems import Problem
-from madengine.schemas.violations import Violation, in_document_order, is_valid, object_at, violations
+from madengine.schemas.problems import PROBLEM_LIMIT, Problem
+from madengine.schemas.violations import Violation, object_at, violations
 from madengine.schemas.wording import quoted
 
 BLOCKS = ("slurm", "k8s", "kubernetes", "distributed")
@@ -25,9 +26,8 @@ def validate_build_manifest(manifest: Any, source: str | None = None, migrate: b
     """
     name = source or "manifest"
     moved = [problem.sentence(name) for problem in migration(manifest)] if migrate else []
-    if not is_valid("build_manifest", manifest):
-        _raise_first(violations("build_manifest", manifest), source)
-    _raise_first(cross_violations(manifest), source)
+    _raise_first(violations("build_manifest", manifest), source)
+    _raise_first(contradictions(manifest), source)
     return moved + [problem.sentence(name) for problem in doubts(manifest)]
 
 
@@ -63,13 +63,12 @@ def _move(manifest: dict[str, Any], target: dict[str, Any], block: str) -> Probl
 
 
 def manifest_problems(manifest: Any) -> list[Problem]:
-    """Everything that is wrong with a manifest, in document order after the warnings of its migration.
+    """Everything that is wrong with a manifest: warnings of its migration, violations, contradictions, doubts.
 
     The manifest is migrated in place; the pointers are those of the document as it was.
     """
     moved = migration(manifest)
-    found = [] if is_valid("build_manifest", manifest) else violations("build_manifest", manifest)
-    found = in_document_order(manifest, [*found, *_contradictions(manifest)])
+    found = islice(chain(violations("build_manifest", manifest), contradictions(manifest)), PROBLEM_LIMIT)
     problems = [violation.problem() for violation in found] + doubts(manifest)
     places = {f"/deployment_config{p.pointer}": p.pointer for p in moved if p.code == "belongs-under"}
     return moved + [replace(problem, pointer=_as_written(problem.pointer, places)) for problem in problems]
@@ -83,12 +82,16 @@ def _as_written(pointer: str, places: Mapping[str, str]) -> str:
     return pointer
 
 
-def cross_violations(manifest: Any) -> list[Violation]:
+def contradictions(manifest: Any) -> Iterator[Violation]:
     """What fields of a manifest say against each other, in document order."""
-    return in_document_order(manifest, _contradictions(manifest))
+    for block in manifest if isinstance(manifest, dict) else ():
+        if block == "built_models":
+            yield from _between_models_and_images(manifest)
+        elif block == "deployment_config":
+            yield from nodes_violations(manifest[block], (block,))
 
 
-def _contradictions(manifest: Any) -> Iterator[Violation]:
+def _between_models_and_images(manifest: Mapping[str, Any]) -> Iterator[Violation]:
     images = object_at(manifest, "built_images")
     for key, model in object_at(manifest, "built_models").items():
         if key not in images:
@@ -102,7 +105,6 @@ def _contradictions(manifest: Any) -> Iterator[Violation]:
             )
         if isinstance(model, dict) and "slurm" in model:
             yield from nodes_violations(model, ("built_models", key))
-    yield from nodes_violations(object_at(manifest, "deployment_config"), ("deployment_config",))
 
 
 def doubts(manifest: Any) -> list[Problem]:
@@ -126,15 +128,13 @@ def doubts(manifest: Any) -> list[Problem]:
     return found
 
 
-def _raise_first(found: list[Violation], source: str | None) -> None:
-    if not found:
-        return
-    first = found[0]
-    raise ValidationError(
-        first.message,
-        source=source,
-        pointer=first.pointer,
-        found=first.found,
-        allowed=first.allowed,
-        hint=first.hint,
-    )
+def _raise_first(found: Iterator[Violation], source: str | None) -> None:
+    for first in found:
+        raise ValidationError(
+            first.message,
+            source=source,
+            pointer=first.pointer,
+            found=first.found,
+            allowed=first.allowed,
+            hint=first.hint,
+        )

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+PROBLEM_LIMIT = 1000
+"""Problems of one document that are looked for. Nobody mends more in one go."""
+
 Severity = Literal["error", "warning"]
 
 

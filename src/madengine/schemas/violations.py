@@ -1,22 +1,33 @@
-"""The violations of a schema, in the order in which a reader of the document meets them."""
+"""The violations of a schema, in the order in which a reader of the document meets them.
+
+The compiled validator says within microseconds whether a document is valid, but it reports in the order of the schema,
+all at once (a gigabyte for a file full of errors), and its paths lose empty keys. So it only decides; what is wrong is
+found by walking the document along the schema, lazily, so that the first violation costs no more than reaching it.
+The walk knows the keywords that the schemas here use, and a test holds it to the validator's opinion.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import Any
 
-from madengine.core.json_positions import pointer_of
+from madengine.core.json_positions import parts_of, pointer_of
 from madengine.schemas import wording
 from madengine.schemas.loader import shared_schema, validator
 from madengine.schemas.problems import Problem
 
-if TYPE_CHECKING:
-    import jsonschema_rs
-
 Path = tuple[str | int, ...]
+
+KEYWORDS = frozenset(
+    {"$ref", "type", "enum", "minimum", "maximum", "minLength", "pattern", "required", "properties", "items"}
+    | {"additionalProperties", "propertyNames"}
+)
+"""The keywords of JSON Schema that the walk knows."""
 
 
 @dataclass(frozen=True)
@@ -55,81 +66,108 @@ def is_valid(name: str, document: Any) -> bool:
         return False
 
 
-def violations(name: str, document: Any) -> list[Violation]:
-    """All violations of a schema in document order: by the order of keys and items, an object before its members."""
-    schema = shared_schema(name)
-    try:
-        errors = list(validator(name).iter_errors(document))
-    except (TypeError, ValueError) as error:
-        return [Violation("type", (), f"holds a value that JSON does not know: {error}")]
-    return in_document_order(document, [_violation(schema, error) for error in errors])
+def violations(name: str, document: Any) -> Iterator[Violation]:
+    """The violations of a schema in document order: by keys and items as they stand, an object before its members."""
+    if not is_valid(name, document):
+        schema = shared_schema(name)
+        yield from _walk(_Rules(schema), schema, document, ())
 
 
-def in_document_order(document: Any, unordered: Iterable[Violation]) -> list[Violation]:
-    """Violations by their place in the document; two at the same place keep their order."""
-    order = _Order(document)
-    return sorted(unordered, key=lambda violation: order.of(violation.path))
+@dataclass(frozen=True)
+class _Rules:
+    root: Mapping[str, Any]
+
+    def resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The subschema that a ``$ref`` leads to."""
+        while "$ref" in schema:
+            place: Any = self.root
+            for part in parts_of(schema["$ref"][1:]):
+                place = place[part]
+            schema = place
+        return schema
 
 
-class _Order:
-    """Turns paths into tuples of ordinals, so that keys and indices compare as they stand in the document."""
-
-    def __init__(self, document: Any) -> None:
-        self._document = document
-        self._ordinals: dict[int, dict[str, int]] = {}
-
-    def of(self, path: Path) -> tuple[int, ...]:
-        return tuple(self._walk(path))
-
-    def _walk(self, path: Path) -> Iterator[int]:
-        place = self._document
-        for part in path:
-            if isinstance(place, list) and isinstance(part, int):
-                yield part
-                place = place[part] if part < len(place) else None
-            elif isinstance(place, dict):
-                ordinals = self._ordinals.setdefault(id(place), {})
-                if not ordinals:
-                    ordinals.update({key: number for number, key in enumerate(place)})
-                yield ordinals.get(str(part), len(ordinals))
-                place = place.get(part)
+def _walk(rules: _Rules, schema: Mapping[str, Any], value: Any, path: Path) -> Iterator[Violation]:
+    schema = rules.resolved(schema)
+    code = _own_violation(schema, value)
+    if code:
+        yield _mismatch(code, path, wording.found(value, secret=_is_secret(path)), wording.allowed(schema))
+    elif isinstance(value, dict):
+        for key in schema.get("required", ()):
+            if key not in value:
+                yield _missing(path, key, value, schema)
+        yield from _walk_members(rules, schema, value, path)
+    elif isinstance(value, (list, tuple)) and "items" in schema:
+        for index, item in enumerate(value):
+            yield from _walk(rules, schema["items"], item, (*path, index))
 
 
-def _violation(schema: Mapping[str, Any], error: jsonschema_rs.ValidationError) -> Violation:
-    path: Path = tuple(error.instance_path)
-    kind: Any = error.kind
-    rules = _subschema(schema, error.schema_path)
-    if kind.name == "required":
-        return _missing(path, str(kind.property), error.instance, rules)
-    if kind.name == "propertyNames":
-        key = str(kind.error.instance)
-        return _mismatch("name", (*path, key), f"the key {wording.quoted(key)}", wording.allowed(rules))
-    found = wording.found(error.instance, secret=_is_secret(path))
-    return _mismatch(_CODES.get(kind.name, kind.name), path, found, wording.allowed(rules))
+def _walk_members(
+    rules: _Rules, schema: Mapping[str, Any], value: Mapping[str, Any], path: Path
+) -> Iterator[Violation]:
+    known, others = schema.get("properties", {}), schema.get("additionalProperties")
+    names = schema.get("propertyNames", {})
+    for key, item in value.items():
+        if not isinstance(key, str) or _own_violation(names, key):
+            yield _mismatch("name", (*path, key), f"the key {wording.quoted(key)}", wording.allowed(names))
+        inner = known.get(key, others)
+        if inner is not None:
+            yield from _walk(rules, inner, item, (*path, key))
 
 
-_CODES = {"minimum": "range", "maximum": "range", "minLength": "range", "pattern": "format"}
+def _own_violation(schema: Mapping[str, Any], value: Any) -> str | None:
+    """The code of what is wrong with a value itself, its members left aside."""
+    types = schema.get("type", ())
+    if types and not any(_is(value, kind) for kind in ([types] if isinstance(types, str) else types)):
+        return "type"
+    if "enum" in schema and value not in schema["enum"]:
+        return "enum"
+    if isinstance(value, str):
+        if len(value) < schema.get("minLength", 0):
+            return "range"
+        return "format" if "pattern" in schema and not _pattern(schema["pattern"]).search(value) else None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        too_small = "minimum" in schema and value < schema["minimum"]
+        return "range" if too_small or ("maximum" in schema and value > schema["maximum"]) else None
+    return None
+
+
+def _is(value: Any, kind: str) -> bool:
+    if kind == "integer":
+        return (isinstance(value, int) and not isinstance(value, bool)) or (
+            isinstance(value, float) and value.is_integer()
+        )
+    if kind == "number":
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, _PYTHON_TYPES[kind])
+
+
+_PYTHON_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "boolean": bool,
+    "object": dict,
+    "array": (list, tuple),
+    "null": type(None),
+}
+
+
+@cache
+def _pattern(pattern: str) -> re.Pattern[str]:
+    """A pattern of a schema, whose ``$`` does not match before a final line end as Python's does."""
+    return re.compile(re.sub(r"\$$", r"\\Z", pattern))
 
 
 def _mismatch(code: str, path: Path, found: str, allowed: str) -> Violation:
     return Violation(code, path, f"found {found}, allowed: {allowed}", found, allowed)
 
 
-def _missing(path: Path, key: str, holder: Any, rules: Mapping[str, Any]) -> Violation:
-    close = get_close_matches(key, [other for other in holder if other not in rules.get("properties", {})], n=1)
+def _missing(path: Path, key: str, holder: Mapping[str, Any], schema: Mapping[str, Any]) -> Violation:
+    unknown = [other for other in holder if isinstance(other, str) and other not in schema.get("properties", {})]
+    close = get_close_matches(key, unknown[:100], n=1)
     hint = f"there is a key {wording.quoted(close[0])}: is it misspelt?" if close else None
     found = f"an object without {json.dumps(key)}"
-    allowed = "an object with " + wording.listed([json.dumps(name) for name in rules["required"]], "and")
+    allowed = "an object with " + wording.listed([json.dumps(name) for name in schema["required"]], "and")
     return Violation("required", path, f"found {found}, allowed: {allowed}", found, allowed, hint)
-
-
-def _subschema(schema: Any, path: Iterable[str | int]) -> Mapping[str, Any]:
-    """The subschema whose keyword (the last part of the path) failed."""
-    parts = list(path)
-    for part in parts[:-1]:
-        schema = schema[part]
-    rules: Mapping[str, Any] = schema
-    return rules
 
 
 def _is_secret(path: Path) -> bool:

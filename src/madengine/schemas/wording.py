@@ -31,10 +31,12 @@ def found(value: Any, *, secret: bool = False) -> str:
         return f"the number {printable(value, SHOWN)}"
     if isinstance(value, str):
         return "a string" if secret else f"a string {quoted(value)}"
-    return "a list" if isinstance(value, (list, tuple)) else "an object"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    return "an object" if isinstance(value, dict) else f"a Python {type(value).__name__}"
 
 
-def quoted(text: str) -> str:
+def quoted(text: object) -> str:
     """A text in double quotes on one line, cut to a readable length."""
     return f'"{printable(text, SHOWN)}"'
 
