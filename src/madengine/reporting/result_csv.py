@@ -140,7 +140,8 @@ def why_nothing_measured(rows: Iterable[ResultRow]) -> str | None:
         return "it has a header and no rows"
     if first.blank:
         return "every row has an empty 'performance' value"
-    return f"none of its {total} rows measured anything; line {first.line}: {first.reason}"
+    which = f"none of its {total} rows measured anything" if total > 1 else "its one row measured nothing"
+    return f"{which}; line {first.line}: {first.reason}"
 
 
 def suggest_candidates(dirs: Iterable[Path]) -> list[Path]:

@@ -186,6 +186,7 @@ def test_many_rows_are_all_counted(tmp_path: Path) -> None:
             f"{HEADER}m,inf,x\nm,nan,x\n",
             "none of its 2 rows measured anything; line 2: 'inf' is not a finite number",
         ),
+        (f"{HEADER}m,nan,x\n", "its one row measured nothing; line 2: 'nan' is not a finite number"),
         (b"\xff\n", "not readable as CSV: line 1 is not UTF-8 text"),
         (f"{HEADER}m,,x\n".encode() + b"\xff\n", "not readable as CSV: line 3 is not UTF-8 text"),
     ],

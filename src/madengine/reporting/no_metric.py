@@ -1,0 +1,123 @@
+"""Why a run measured nothing, and how to mend it: each problem names where was looked, what the container was given,
+which files beside the run look like results, and what to write where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from madengine.core.redact import is_secret_name
+from madengine.reporting.log_scan import LogReading
+from madengine.reporting.metric_lines import STATEMENT
+from madengine.reporting.numbers import quoted
+from madengine.reporting.result_csv import suggestion_lines
+from madengine.verdict.evidence import ContractProblem
+
+METRIC_LINE = f"{STATEMENT} <number> <metric>"
+_SHOWN_REJECTED = 3
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a card promised: the declared results file (empty when it declares none), the folders where it may lie in
+    the order of the search, and the variables that tell the script of it."""
+
+    name: str
+    folders: tuple[Path, ...]
+    card_name: str
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def given_lines(self) -> tuple[str, ...]:
+        """``NAME=value`` for each variable; the value of a secret is not shown."""
+        return tuple(f"{name}={'***' if is_secret_name(name) else value}" for name, value in self.given.items())
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The other files beside the run that look like results, the best spelt first."""
+        return tuple(suggestion_lines(self.folders, like=self.name))
+
+
+def file_problem(expected: Expected, looks: Sequence[tuple[Path, str]]) -> ContractProblem:
+    """The declared file gave no measurement; ``looks`` are the paths and what was wrong at each, "" for not there."""
+    found = [(path, why) for path, why in looks if why]
+    candidates = expected.candidates
+    return ContractProblem(
+        summary=_file_summary(expected, found),
+        searched=tuple(f"{path} ({why or 'not there'})" for path, why in looks),
+        given=expected.given_lines,
+        candidates=candidates,
+        remedy=_rejected_remedy(found[0][1]) if found else _missing_remedy(expected, bool(candidates)),
+    )
+
+
+def name_problem(expected: Expected) -> ContractProblem:
+    """The declared name is a path, which could lead out of the run's folders; it was not followed."""
+    return ContractProblem(
+        summary=f"the declared results file {quoted(expected.name)} is no plain file name and was not looked for",
+        given=expected.given_lines,
+        candidates=expected.candidates,
+        remedy=f'give "multiple_results" of card {expected.card_name} a file name without folders; '
+        "the script may write it in its working directory or one above",
+    )
+
+
+def missing_metric(log: LogReading, expected: Expected, *, log_path: Path) -> tuple[ContractProblem, ...]:
+    """Why the log gave no measurement either; nothing when it gave one.
+
+    A card that declares a results file owes no metric line, so that without one only rejected lines are told.
+    """
+    if log.measurement is not None:
+        return ()
+    if log.rejected:
+        return (_rejected_lines(log, expected, log_path),)
+    return () if expected.name else (_nothing_declared(expected, log_path),)
+
+
+def _rejected_lines(log: LogReading, expected: Expected, log_path: Path) -> ContractProblem:
+    more = len(log.rejected) - _SHOWN_REJECTED
+    told = "; ".join(log.rejected[:_SHOWN_REJECTED]) + (f"; and {more} more" if more > 0 else "")
+    return ContractProblem(
+        summary=f"the metric lines hold no usable number: {told}",
+        searched=(str(log_path),),
+        given=() if expected.name else expected.given_lines,
+        candidates=() if expected.name else expected.candidates,
+        remedy=f"print '{METRIC_LINE}' with a plain, finite number, such as '{STATEMENT} 1234.5 tokens/s'",
+    )
+
+
+def _nothing_declared(expected: Expected, log_path: Path) -> ContractProblem:
+    candidates = expected.candidates
+    declare = f'declare the file as "multiple_results" in card {expected.card_name}, or ' if candidates else ""
+    else_declare = (
+        "" if candidates else f', or declare the CSV it writes as "multiple_results" in card {expected.card_name}'
+    )
+    return ContractProblem(
+        summary=f"{log_path.name} has no line '{METRIC_LINE}' and card {expected.card_name} declares no results file",
+        searched=(str(log_path),),
+        given=expected.given_lines,
+        candidates=candidates,
+        remedy=f"{declare}let the script print a line '{METRIC_LINE}' of its own{else_declare}",
+    )
+
+
+def _file_summary(expected: Expected, found: Sequence[tuple[Path, str]]) -> str:
+    if not found:
+        return f"the declared results file {quoted(expected.name)} was not written"
+    return f"the declared results file {quoted(expected.name)} gave no result: {found[0][1]}"
+
+
+def _rejected_remedy(why: str) -> str:
+    if why.startswith("stale"):
+        return "let the script delete the old file before it writes, or append its rows; only rows of this run count"
+    return "let the script write a CSV with the columns model, performance and metric and a plain number in each row"
+
+
+def _missing_remedy(expected: Expected, candidates: bool) -> str:
+    if candidates:
+        return f'correct "multiple_results" in card {expected.card_name}, or the name that the script writes'
+    return (
+        f"let the script write {quoted(expected.name)} in its working directory or one above it, or let card "
+        f'{expected.card_name} declare the file that it does write as "multiple_results"'
+    )
