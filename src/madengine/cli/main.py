@@ -55,7 +55,6 @@ def _guarded(words: list[str]) -> int:
 
     from madengine.cli import views
     from madengine.cli.constants import ExitCode
-    from madengine.core.errors import MADEngineError
 
     try:
         result = _group().main(words, prog_name="madengine", standalone_mode=False)
@@ -64,21 +63,35 @@ def _guarded(words: list[str]) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         sys.stdout.write(error.format_message() + "\n")
         return ExitCode.SUCCESS
-    except click.ClickException as error:
-        _show_usage_error(error)
-        return ExitCode.INVALID_ARGS
-    except MADEngineError as error:
-        views.fail(str(error))
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        views.fail("interrupted")
-        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         _silence_stdout()
-        return ExitCode.FAILURE
     except Exception as error:
-        _show_unexpected(error)
-        return ExitCode.FAILURE
+        return _explained(error)
+    except KeyboardInterrupt:
+        views.fail("interrupted")
+        return ExitCode.INTERRUPTED
+    return ExitCode.FAILURE
+
+
+def _explained(error: Exception) -> int:
+    """Say what went wrong in a sentence; returns the exit code that goes with it."""
+    import click
+
+    from madengine.cli import views
+    from madengine.cli.constants import ExitCode
+    from madengine.core.errors import MADEngineError
+
+    if isinstance(error, click.ClickException):
+        _show_usage_error(error)
+        return ExitCode.INVALID_ARGS
+    if isinstance(error, MADEngineError):
+        views.fail(str(error))
+        return error.exit_code
+    if isinstance(error, click.Abort):
+        views.fail("interrupted")
+        return ExitCode.INTERRUPTED
+    _show_unexpected(error)
+    return ExitCode.FAILURE
 
 
 def _show_usage_error(error: click.ClickException) -> None:
@@ -124,10 +137,10 @@ def _group() -> click.Group:
     class LazyGroup(click.Group):
         """Knows its commands by name and imports one when it is called."""
 
-        def list_commands(self, ctx: click.Context) -> list[str]:
+        def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
             return list(COMMANDS)
 
-        def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
             return _load(COMMANDS[cmd_name][0]) if cmd_name in COMMANDS else None
 
         def resolve_command(
@@ -137,7 +150,7 @@ def _group() -> click.Group:
                 raise click.UsageError(_unknown_command(args[0]), ctx=ctx)
             return super().resolve_command(ctx, args)
 
-        def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
             with formatter.section("Commands"):
                 formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 

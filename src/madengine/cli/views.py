@@ -25,6 +25,11 @@ def say(text: str) -> None:
     print(printable(text), file=sys.stderr)
 
 
+def show(text: str) -> None:
+    """A result as text on standard output."""
+    print(printable(text))
+
+
 def warn(text: str) -> None:
     """A warning on standard error."""
     _labelled("warning", "33", text)

@@ -1,8 +1,8 @@
 """Data sources: where a model's input data comes from.
 
 ``data.json`` maps a data name to its providers, ``{NAME: {"local": {"path": ..., "home": ...}}}`` (or the same under
-``data_sources``). A name without a provider - MAD's ``{"huggingface": {}}`` - needs nothing from us: the script fetches its
-data itself.
+``data_sources``). A name without a provider - MAD's ``{"huggingface": {}}`` - needs nothing from us: the script
+fetches its data itself.
 """
 
 from __future__ import annotations

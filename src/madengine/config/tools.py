@@ -1,8 +1,8 @@
 """Tools that wrap a model's command: profilers, tracers, environment recorders.
 
 ``tools.json`` (madengine's own, a package's, or ``--tools-config``) defines each by name:
-``{"tools": {NAME: {"cmd", "env_vars", "pre_scripts", "post_scripts"}}}``. The context's ``tools`` list picks some and may
-replace ``cmd`` and add ``env_vars``. Commands stack as prefixes in the order of the list, each distinct one once.
+``{"tools": {NAME: {"cmd", "env_vars", "pre_scripts", "post_scripts"}}}``. The context's ``tools`` list picks some and
+may replace ``cmd`` and add ``env_vars``. Commands stack as prefixes in the order of the list, each distinct one once.
 """
 
 from __future__ import annotations

@@ -77,4 +77,3 @@ class Target(Protocol):
 
 TARGETS: Mapping[str, str] = {"local": "madengine.deployment.local:LocalTarget"}
 """Target name -> ``module:class``, imported only when it is asked for."""
-

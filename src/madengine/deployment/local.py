@@ -1,7 +1,7 @@
 """The target ``local``: a run on this machine, by whatever engine was chosen.
 
-The run lives in a thread of the submitting process. What another process needs lies in the run directory: ``evidence.json``
-once the run has ended, ``pid`` while it goes on.
+The run lives in a thread of the submitting process. What another process needs lies in the run directory:
+``evidence.json`` once the run has ended, ``pid`` while it goes on.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from madengine.execution.spec import RunSpec
 from madengine.verdict.evidence import Evidence, Interruption, InterruptionKind, NodeReport
 from madengine.verdict.evidence_json import from_json, to_json
 
+ImageKeeper = Callable[[RunSpec, Observer], None]
+
 EVIDENCE = "evidence.json"
 PID = "pid"
 
@@ -33,9 +35,13 @@ class LocalTarget:
 
     name = "local"
 
-    def __init__(self, engine: ContainerEngine, observer_for: Callable[[RunSpec], Observer]) -> None:
+    def __init__(
+        self, engine: ContainerEngine, observer_for: Callable[[RunSpec], Observer], ensure_image: ImageKeeper
+    ) -> None:
+        """``ensure_image`` makes a spec's image available on this machine or raises ``MADEngineError``."""
         self._engine = engine
         self._observer_for = observer_for
+        self._ensure_image = ensure_image
         self._runs: dict[str, _LiveRun] = {}
 
     def check(self, specs: Sequence[RunSpec]) -> tuple[CheckProblem, ...]:
@@ -63,7 +69,7 @@ class LocalTarget:
         for name, text in rendering.files.items():
             write_atomic(spec.run_dir / name, text)
         write_atomic(spec.run_dir / PID, f"{os.getpid()}\n")
-        live = _LiveRun(spec, self._engine, self._observer_for(spec))
+        live = _LiveRun(spec, self._engine, self._observer_for(spec), self._ensure_image)
         self._runs[spec.run_id] = live
         live.thread.start()
         return Handle(spec.run_id, spec.run_dir)
@@ -112,14 +118,16 @@ class LocalTarget:
 class _LiveRun:
     """A run of this process: the thread that carries it and the event that ends it."""
 
-    def __init__(self, spec: RunSpec, engine: ContainerEngine, observer: Observer) -> None:
+    def __init__(self, spec: RunSpec, engine: ContainerEngine, observer: Observer, ensure_image: ImageKeeper) -> None:
         self.cancel = threading.Event()
-        self._spec, self._engine, self._observer = spec, engine, observer
+        self._spec, self._engine, self._observer, self._ensure_image = spec, engine, observer, ensure_image
         self.thread = threading.Thread(target=self._carry, name=spec.run_id, daemon=True)
 
     def _carry(self) -> None:
         """Run the model and leave the evidence; an error of the engine is evidence too."""
         try:
+            if self._engine.needs_image:
+                self._ensure_image(self._spec, self._observer)
             evidence = run_model(self._spec, self._engine, observer=self._observer, cancel=self.cancel)
         except MADEngineError as error:
             refused = Interruption(InterruptionKind.REFUSED, str(error))
@@ -127,6 +135,7 @@ class _LiveRun:
         except Exception as error:
             defect = f"madengine itself failed: {type(error).__name__}: {error}"
             evidence = Evidence(self._spec.run_id, nodes=(NodeReport(0, exit_code=1, detail=defect),))
+        self._observer.phase("")
         text = json.dumps(to_json(evidence), indent=1)
         write_atomic(self._spec.run_dir / EVIDENCE, text + "\n")
 

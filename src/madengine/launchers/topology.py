@@ -11,8 +11,8 @@ from typing import Any
 class Topology:
     """The shape of one distributed run as seen from one node.
 
-    ``nnodes`` nodes with ``gpus_per_node`` processes each; ``node_rank`` counts from 0. ``hosts`` are the nodes' names or
-    addresses in rank order. ``block`` is the card's ``distributed`` object, for launchers that read more of it.
+    ``nnodes`` nodes with ``gpus_per_node`` processes each; ``node_rank`` counts from 0. ``hosts`` are the nodes' names
+    or addresses in rank order. ``block`` is the card's ``distributed`` object, for launchers that read more of it.
     """
 
     gpus_per_node: int

@@ -1,0 +1,96 @@
+"""``madengine run``: models run, judged and recorded."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from madengine.cli.options import (
+    FILE,
+    build_options,
+    context_options,
+    engine_option,
+    output_options,
+    package_option,
+    tags_options,
+)
+
+EPILOG = """\b
+Examples:
+  madengine run --tags primes --engine host
+  madengine run --tags pyt_vllm_llama --timeout 0 --live-output
+  madengine run --manifest-file build_manifest.json --strict
+  madengine run --tags all --dry-run
+"""
+
+
+@click.command(epilog=EPILOG)
+@package_option
+@tags_options
+@click.option(
+    "--manifest-file",
+    "-m",
+    type=FILE,
+    metavar="FILE",
+    help="Run what this manifest holds; nothing is built. Without it, --tags selects, builds and runs.",
+)
+@click.option("--manifest-output", type=FILE, metavar="FILE", help="Keep the manifest of what was built here.")
+@context_options
+@engine_option
+@build_options
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Time limit of each model; 0 for none. Beats the card's own; the default is 7200.",
+)
+@click.option("--keep-alive", is_flag=True, help="Leave each container running after its model has ended.")
+@click.option("--keep-model-dir", is_flag=True, help="Keep each workspace also after a success.")
+@click.option("--skip-model-run", is_flag=True, help="Build, but do not run: every model gets a SKIPPED row.")
+@click.option("--disable-skip-gpu-arch", is_flag=True, help="Run models also on architectures that their card skips.")
+@click.option("--data-config", type=FILE, metavar="FILE", help="Data sources; default: data.json of the package.")
+@click.option("--tools-config", type=FILE, metavar="FILE", help="Tools beside madengine's and the package's own.")
+@click.option(
+    "--output",
+    "-o",
+    type=FILE,
+    default=Path("perf_entry.csv"),
+    show_default=True,
+    help="Where the rows of this command alone are written.",
+)
+@click.option("--summary-output", "-s", type=FILE, metavar="FILE", help="Write what --json prints to this file, too.")
+@click.option("--cleanup-perf", is_flag=True, help="Remove perf_entry files at the end; perf.csv has all rows.")
+@click.option("--sys-env-details", is_flag=True, help="Record each run's system environment in <model>_env.csv.")
+@click.option("--dry-run", is_flag=True, help="Print what would run, with names of variables only; start nothing.")
+@click.option("--strict", is_flag=True, help="Exit 3 also when a run measured but something did not finish.")
+@output_options
+def run(**options: Any) -> int:
+    """Run models and say honestly what happened.
+
+    Selects cards by --tags, builds their images and runs them, or runs what a manifest holds. Rows go to perf.csv in
+    this directory, everything else about a run to runs/<run id>/.
+    """
+    from madengine.cli.run_command import RunWords, carry_out
+
+    with _terminated_as_interrupted():
+        return carry_out(RunWords(**options), dict(os.environ))
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """A TERM from a scheduler or a service manager is handled as Ctrl-C: stop what runs, record it, exit 130."""
+
+    def interrupt(number: int, frame: object) -> None:  # noqa: ARG001 - the shape of a signal handler
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

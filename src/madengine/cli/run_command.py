@@ -1,0 +1,250 @@
+"""What ``madengine run`` does with its options: prepare, build, run, show."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from madengine.cli import views
+from madengine.cli.build import refuse_unwritable
+from madengine.cli.build_progress import BuildProgress
+from madengine.cli.build_request import BuildWords, read_build_request
+from madengine.cli.constants import ExitCode
+from madengine.cli.run_progress import RunProgress
+from madengine.cli.run_view import report_document, show_report
+from madengine.config.context import load_settings
+from madengine.config.manifest_io import read_manifest, write_manifest
+from madengine.config.settings import Settings
+from madengine.core.errors import ConfigurationError
+from madengine.deployment.local import LocalTarget
+from madengine.execution.engine import ContainerEngine
+from madengine.execution.gpu import GpuInventory
+from madengine.execution.select_engine import choose_engine
+from madengine.orchestration.effective import effective_manifest
+from madengine.orchestration.images_here import ImageKeeper
+from madengine.orchestration.plan import Plan, RunOptions
+from madengine.orchestration.prepare import (
+    RunRequest,
+    Source,
+    for_this_machine,
+    inventory_for,
+    make_runs_folder,
+    prepare_runs,
+)
+from madengine.orchestration.recorder import CommandFacts, FileRecorder
+from madengine.orchestration.run import RunReport, check_all, run_all
+from madengine.orchestration.sources import built_source, planned_source
+from madengine.reporting.git_state import git_state
+from madengine.reporting.perf_entry import PerfFiles, check_perf_files, perf_files
+from madengine.reporting.run_record import this_machine
+from madengine.verdict.exit_code import exit_code_for
+
+
+@dataclass(frozen=True)
+class RunWords:
+    """The options of ``madengine run`` as they were typed; see their help texts."""
+
+    model_dir: Path
+    tags: Sequence[str]
+    ignore_deprecated: bool
+    manifest_file: Path | None
+    manifest_output: Path | None
+    additional_context: Sequence[str] = field(repr=False)
+    additional_context_file: Sequence[Path]
+    engine: str | None
+    registry: str | None
+    clean_docker_cache: bool
+    target_archs: Sequence[str]
+    use_image: str | None
+    batch_manifest: Path | None
+    timeout: float | None
+    keep_alive: bool
+    keep_model_dir: bool
+    skip_model_run: bool
+    disable_skip_gpu_arch: bool
+    data_config: Path | None
+    tools_config: Path | None
+    output: Path
+    summary_output: Path | None
+    cleanup_perf: bool
+    sys_env_details: bool
+    dry_run: bool
+    strict: bool
+    live_output: bool
+    as_json: bool
+    verbose: bool
+
+    def build_words(self) -> BuildWords:
+        """The part that concerns building."""
+        return BuildWords(
+            self.tags,
+            self.ignore_deprecated,
+            self.registry,
+            self.clean_docker_cache,
+            self.target_archs,
+            self.use_image,
+            self.batch_manifest,
+        )
+
+    def run_options(self) -> RunOptions:
+        """The part that concerns running."""
+        return RunOptions(
+            self.timeout,
+            self.keep_alive,
+            self.keep_model_dir,
+            self.skip_model_run,
+            self.disable_skip_gpu_arch,
+            self.sys_env_details,
+        )
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """What one command works with."""
+
+    words: RunWords
+    settings: Settings
+    engine: ContainerEngine
+    inventory: GpuInventory
+    request: RunRequest
+
+    def plan(self, source: Source) -> Plan:
+        return prepare_runs(source, self.request, self.engine, self.inventory)
+
+
+def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
+    """The whole command; returns its exit code. Raises ``MADEngineError`` before anything is started."""
+    refuse_contradictions(words)
+    bench = _bench(words, environ)
+    source, build = _planned(bench, environ)
+    plan = bench.plan(source)
+    keeper = ImageKeeper(bench.request, bench.engine)
+    target = LocalTarget(bench.engine, lambda _: RunProgress(live=words.live_output, verbose=words.verbose), keeper)
+    check_all(target, plan.specs)
+    if words.dry_run:
+        return _show_plan(plan, target, as_json=words.as_json)
+    files = perf_files(Path.cwd(), words.output)
+    _refuse_unusable_outputs(words, files)
+    make_runs_folder()
+    if build is not None:
+        source = build()
+        plan = bench.plan(source)
+    for warning in plan.warnings:
+        views.warn(warning)
+    facts = CommandFacts(
+        files=files,
+        manifest=effective_manifest(source.manifest, bench.settings),
+        command=tuple(sys.argv),
+        machine=this_machine(),
+        package_git=git_state(bench.request.package),
+        digest_of=keeper.digest_of,
+        environ=environ,
+    )
+    return _run(plan, source, target, FileRecorder(facts), words)
+
+
+def refuse_contradictions(words: RunWords) -> None:
+    """Options that exclude each other are an error before anything else happens."""
+    if words.manifest_file and (words.tags or words.use_image or words.batch_manifest or words.registry):
+        raise ConfigurationError("--manifest-file says what to run, so it goes with no option that selects or builds")
+    if not (words.manifest_file or words.tags or words.batch_manifest):
+        raise ConfigurationError(
+            "nothing says which models to run", hint="pass --tags (see `madengine discover`) or --manifest-file"
+        )
+
+
+def _bench(words: RunWords, environ: Mapping[str, str]) -> _Bench:
+    settings = load_settings(words.additional_context, words.additional_context_file, environ)
+    inventory = inventory_for(settings)
+    settings = for_this_machine(settings, inventory)
+    engine, sentence = choose_engine(words.engine, environ=environ)
+    views.say(sentence)
+    request = RunRequest(
+        package=words.model_dir.absolute(),
+        settings=settings,
+        options=words.run_options(),
+        data_config=words.data_config,
+        tools_config=words.tools_config,
+        environ=environ,
+    )
+    return _Bench(words, settings, engine, inventory, request)
+
+
+def _planned(bench: _Bench, environ: Mapping[str, str]) -> tuple[Source, Any]:
+    """What would be run, and the function that builds it (None when a manifest says that it is built)."""
+    words = bench.words
+    if words.manifest_file:
+        manifest, warnings = read_manifest(words.manifest_file)
+        for warning in warnings:
+            views.warn(warning)
+        return Source(manifest), None
+    cards, options = read_build_request(bench.request.package, words.build_words(), environ)
+    planned = planned_source(cards, bench.settings, bench.engine, options)
+
+    def build() -> Source:
+        progress = BuildProgress(live=words.live_output)
+        try:
+            source = built_source(cards, bench.settings, bench.engine, options, progress)
+        finally:
+            progress.close()
+        if words.manifest_output:
+            write_manifest(source.manifest, words.manifest_output)
+            views.say(f"manifest: {words.manifest_output}")
+        return source
+
+    return planned, build
+
+
+def _refuse_unusable_outputs(words: RunWords, files: PerfFiles) -> None:
+    """Find out before hours of work that a result could not be written."""
+    for path in (words.output, words.summary_output, words.manifest_output):
+        refuse_unwritable(path)
+    check_perf_files(files)
+
+
+def _show_plan(plan: Plan, target: LocalTarget, *, as_json: bool) -> int:
+    renderings = [target.render(spec) for spec in plan.specs]
+    if as_json:
+        views.print_json({"dry_run": True, "runs": [dict(rendering.facts) for rendering in renderings]})
+    else:
+        for rendering in renderings:
+            for text in rendering.files.values():
+                views.show(text)
+    for warning in plan.warnings:
+        views.warn(warning)
+    count = len(renderings)
+    views.say(f"dry run: {count} run{'s' if count != 1 else ''} planned, nothing was started")
+    return ExitCode.SUCCESS
+
+
+def _run(plan: Plan, source: Source, target: LocalTarget, recorder: FileRecorder, words: RunWords) -> int:
+    """Run everything, write what belongs to the command as a whole, show it."""
+    total = len(plan.specs)
+    report = run_all(
+        plan.specs, target, recorder, lambda number, spec: views.say(f"run {number + 1}/{total} {spec.card.name}")
+    )
+    recorder.finish(keep_entries=not words.cleanup_perf)
+    exit_code = exit_code_for(
+        report.verdicts, strict=words.strict, build_failed=source.build_failed, interrupted=report.interrupted
+    )
+    if recorder.problems and exit_code == ExitCode.SUCCESS:
+        exit_code = ExitCode.FAILURE
+    _show(report, recorder.files.perf_csv, exit_code, words)
+    for problem in recorder.problems:
+        views.fail(problem)
+    return exit_code
+
+
+def _show(report: RunReport, perf_csv: Path, exit_code: int, words: RunWords) -> None:
+    document = report_document(report, perf_csv, exit_code)
+    if words.summary_output:
+        words.summary_output.absolute().parent.mkdir(parents=True, exist_ok=True)
+        words.summary_output.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    if words.as_json:
+        views.print_json(document)
+    else:
+        show_report(report, perf_csv, verbose=words.verbose)

@@ -1,0 +1,80 @@
+"""What a person sees while a model runs: a moving line on a terminal, a line per change elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+from madengine.cli import views
+
+TICK = 1.0  # seconds between two updates of the moving line
+
+
+class RunProgress:
+    """Watches one run (``execution.runner.Observer``) and narrates on standard error.
+
+    With ``live`` the model's own output is shown as it comes; the moving line would tear it, so there is none then.
+    """
+
+    def __init__(self, *, live: bool = False, verbose: bool = False) -> None:
+        self._live = live
+        self._verbose = verbose
+        self._moving = not live and sys.stderr.isatty() and views.wants_colour(sys.stderr)
+        self._started = time.monotonic()
+        self._phase = ""
+        self._last_line = b""
+        self._ended = threading.Event()
+        self._ticker: threading.Thread | None = None
+
+    def phase(self, name: str) -> None:
+        """A new step of the run begins; an empty name means that the run has ended."""
+        self._phase = name
+        if self._moving:
+            self._move(bool(name))
+        elif name and (self._verbose or not self._live):
+            views.say(f"  {name}")
+
+    def output(self, chunk: bytes) -> None:
+        """What the model prints."""
+        if self._live:
+            sys.stderr.buffer.write(chunk)
+            sys.stderr.buffer.flush()
+        elif self._moving:
+            lines = (self._last_line + chunk[-4096:]).splitlines()
+            self._last_line = lines[-1][-400:] if lines else b""
+
+    def note(self, text: str) -> None:
+        """A remark on the run."""
+        if self._verbose:
+            views.say(f"  {text}")
+
+    def _move(self, going_on: bool) -> None:
+        if going_on and self._ticker is None:
+            self._ticker = threading.Thread(target=self._tick, daemon=True)
+            self._ticker.start()
+        elif not going_on:
+            self._ended.set()
+            if self._ticker is not None:
+                self._ticker.join()
+            _clear_line()
+
+    def _tick(self) -> None:
+        while not self._ended.is_set():
+            elapsed = time.monotonic() - self._started
+            last = views.printable(self._last_line.decode(errors="replace").strip().replace("\t", " "))
+            _draw_line(f"  {self._phase} {elapsed:.0f} s  {last}")
+            self._ended.wait(TICK)
+
+
+def _draw_line(text: str) -> None:
+    import shutil
+
+    width = shutil.get_terminal_size().columns - 1
+    sys.stderr.write(f"\r\x1b[K{text[:width]}")
+    sys.stderr.flush()
+
+
+def _clear_line() -> None:
+    sys.stderr.write("\r\x1b[K")
+    sys.stderr.flush()

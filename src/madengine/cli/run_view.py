@@ -1,0 +1,118 @@
+"""The end of a run as a person reads it: one table, then what is worth a warning, then what to do next."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from madengine.cli import views
+from madengine.orchestration.run import FinishedRun, RunReport
+from madengine.verdict.evidence import Outcome
+
+HEADERS = ("model", "status", "performance", "metric", "duration", "log")
+STYLES = ("bold", "", "green", "", "", "dim")
+MAX_ROWS_PER_RUN = 20  # a results CSV may hold hundreds; perf.csv has them all
+
+
+def show_report(report: RunReport, perf_csv: Path, *, verbose: bool) -> None:
+    """Print the summary: the table on standard output, everything said about it on standard error."""
+    views.table(HEADERS, [row for run in report.runs for row in _table_rows(run)], styles=STYLES)
+    for run in report.runs:
+        _tell(run, verbose)
+    for line in next_steps(report, perf_csv):
+        views.say(line)
+
+
+def _table_rows(run: FinishedRun) -> Iterator[list[str]]:
+    log = shown_path(run.spec.log) if run.spec.log.exists() else "-"
+    outcome = run.verdict.outcome.value
+    shown = run.rows[:MAX_ROWS_PER_RUN]
+    for row in shown:
+        status = outcome if row["status"] == "SUCCESS" else row["status"]
+        yield [row["model"], status, row["performance"] or "-", row["metric"] or "-", seconds(run.duration), log]
+    if len(run.rows) > len(shown):
+        yield [f"... and {len(run.rows) - len(shown)} more rows in perf.csv", "", "", "", "", ""]
+
+
+def _tell(run: FinishedRun, verbose: bool) -> None:
+    """What one run's reader must know beside the table."""
+    name, verdict = run.spec.card.name, run.verdict
+    if verdict.outcome in (Outcome.FAILURE, Outcome.NO_METRIC):
+        views.fail(f"{name}: {verdict.reason}")
+    elif verdict.outcome is Outcome.SKIPPED:
+        views.say(f"{name}: {verdict.reason}")
+    for warning in verdict.warnings:
+        views.warn(f"{name}: {warning}")
+    for line in verdict.explanation:
+        views.say(f"  {line}")
+    if verbose or verdict.outcome is not Outcome.SUCCESS:
+        for note in verdict.notes:
+            views.say(f"note: {name}: {note}")
+
+
+def next_steps(report: RunReport, perf_csv: Path) -> Iterator[str]:
+    """Where everything is, and what a reader of this outcome does next."""
+    if report.not_started:
+        yield f"interrupted: not started: {', '.join(report.not_started)}"
+    if not report.runs:
+        return
+    count = sum(len(run.rows) for run in report.runs)
+    yield f"{count} row{'s' if count != 1 else ''} appended to {shown_path(perf_csv)}"
+    failed = [run for run in report.runs if run.verdict.outcome in (Outcome.FAILURE, Outcome.NO_METRIC)]
+    for run in failed:
+        yield f"  {run.spec.card.name}: everything about this run is in {shown_path(run.spec.run_dir)}"
+    if not failed:
+        yield f"run directories: {shown_path(report.runs[0].spec.run_dir.parent)}"
+    if any(run.spec.keep_alive for run in report.runs):
+        yield "--keep-alive: containers were left running; `docker ps --filter label=madengine.run` lists them"
+
+
+def report_document(report: RunReport, perf_csv: Path, exit_code: int) -> dict[str, object]:
+    """The summary for machines (``--json``); keys are only ever added."""
+    return {
+        "exit_code": exit_code,
+        "interrupted": report.interrupted,
+        "not_started": list(report.not_started),
+        "perf_csv": str(perf_csv),
+        "runs": [_run_document(run) for run in report.runs],
+    }
+
+
+def _run_document(run: FinishedRun) -> dict[str, object]:
+    verdict = run.verdict
+    return {
+        "model": run.spec.card.name,
+        "run_id": run.spec.run_id,
+        "run_directory": str(run.spec.run_dir),
+        "log": str(run.spec.log),
+        "outcome": verdict.outcome.value,
+        "reason": verdict.reason,
+        "warnings": list(verdict.warnings),
+        "notes": list(verdict.notes),
+        "explanation": list(verdict.explanation),
+        "duration": round(run.duration, 3),
+        "rows": [dict(row) for row in run.rows],
+    }
+
+
+def shown_path(path: Path) -> str:
+    """A path as short as it can be typed from here."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def seconds(duration: float) -> str:
+    """A duration as people read it: ``1.2 s``, ``3 min 05 s``, ``2 h 07 min``."""
+    if duration < 60:
+        return f"{duration:.1f} s"
+    minutes, rest = divmod(round(duration), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def names(items: Sequence[str], limit: int = 5) -> str:
+    """A list of names for a sentence, cut where it gets long."""
+    more = f" and {len(items) - limit} more" if len(items) > limit else ""
+    return ", ".join(items[:limit]) + more

@@ -1,0 +1,34 @@
+"""The manifest that a run really uses: what was read or built, with the user's additional context on top."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from madengine.config.manifest import BuildManifest
+from madengine.config.manifest_context import DEPLOYMENT_KEYS, without_secrets
+from madengine.config.merge import merged
+from madengine.config.settings import Settings
+
+
+def effective_manifest(manifest: BuildManifest, settings: Settings) -> BuildManifest:
+    """``manifest`` with the settings' context merged into its ``context`` and ``deployment_config``.
+
+    The result may hold values that a user typed as secrets: it is run from, never written. See :func:`for_record`.
+    """
+    given = dict(settings.context)
+    nested = given.pop("deployment_config", None) or {}
+    deployment = {key: given.pop(key) for key in DEPLOYMENT_KEYS if key in given}
+    return replace(
+        manifest,
+        context=merged(manifest.context or {}, given),
+        deployment_config=merged(merged(manifest.deployment_config or {}, nested), deployment),
+    )
+
+
+def for_record(manifest: BuildManifest, key: str, secrets: Mapping[str, str]) -> dict[str, Any]:
+    """The part of an effective manifest that one run used, fit to be written beside it: no value of a secret."""
+    one = replace(manifest, images={key: manifest.images[key]}, models={key: manifest.models[key]})
+    document: dict[str, Any] = without_secrets(one.to_dict(), secrets)
+    return document

@@ -1,0 +1,69 @@
+"""Which variables a run's script is given, and which of them are secrets.
+
+Later layers beat earlier ones: facts of the machine, the launcher, tools, the card's ``env_vars``, the context's
+``docker_env_vars``, ``deployment_config.env_vars``. Values may hold ``$NAME`` and ``${NAME}``; exactly these are
+expanded, from the env file and the inherited environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from madengine.config.context import SECRET_PREFIX
+from madengine.core.redact import is_maskable, is_secret_name
+from madengine.core.shell import expand
+from madengine.execution.spec import GpuGrant
+
+PASSED_ON = ("BUILD_NUMBER", "pipeline", "MAD_JENKINS_PIPELINE", "MAD_MODEL_BATCH_SIZE", "MAD_MODEL_NUM_EPOCHS")
+"""Inherited variables that scripts read when they are set."""
+
+
+@dataclass(frozen=True)
+class RunEnvironment:
+    """Variables for the script. ``secrets`` are given besides ``plain`` and never written anywhere.
+
+    ``unset`` are ``(variable, name)`` pairs: a name that ``variable`` refers to and that is not set here.
+    """
+
+    plain: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    unset: tuple[tuple[str, str], ...] = ()
+
+
+def machine_facts(model: str, gpus: GpuGrant, guest_os: str) -> dict[str, str]:
+    """What scripts ask about the machine; a fact that is not known is absent, not empty."""
+    facts = {
+        "MAD_MODEL_NAME": model,
+        "MAD_GPU_VENDOR": gpus.vendor,
+        "MAD_GUEST_OS": guest_os,
+        "MAD_SYSTEM_NGPUS": str(gpus.total),
+        "MAD_RUNTIME_NGPUS": str(len(gpus.indices)),
+        "MAD_SYSTEM_GPU_ARCHITECTURE": gpus.architecture,
+        "MAD_SYSTEM_GPU_PRODUCT_NAME": gpus.product,
+        "MAD_SYSTEM_HIP_VERSION": gpus.hip_version,
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def assemble(
+    layers: Sequence[Mapping[str, str]], inherited: Mapping[str, str], credentials: Mapping[str, str]
+) -> RunEnvironment:
+    """Merge the layers, expand references, and set secrets apart.
+
+    ``inherited`` is the environment with the env file on top; its ``MAD_SECRETS_*`` reach the run. ``credentials`` are
+    ``<cred>_USERNAME``-like variables. A value that contains a secret is a secret itself, whatever its name.
+    """
+    values: dict[str, str] = {name: inherited[name] for name in PASSED_ON if inherited.get(name)}
+    for layer in layers:
+        values.update(layer)
+    unset: list[tuple[str, str]] = []
+    for name, value in values.items():
+        values[name], missing = expand(value, inherited)
+        unset.extend((name, reference) for reference in missing)
+    secrets = {name: value for name, value in inherited.items() if name.startswith(SECRET_PREFIX) and value}
+    secrets.update(credentials)
+    known = [value for value in secrets.values() if is_maskable(value)]
+    hidden = {n: v for n, v in values.items() if is_secret_name(n) or any(secret in v for secret in known)}
+    plain = {name: value for name, value in values.items() if name not in hidden}
+    return RunEnvironment(plain, {**secrets, **hidden}, tuple(unset))

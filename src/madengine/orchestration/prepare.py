@@ -1,0 +1,138 @@
+"""From a command line to a plan: which engine, which models, which images, which runs.
+
+Everything that can be wrong with the request is found here, before anything is started or written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from madengine.config.credentials import load_credentials
+from madengine.config.data import load_data_config
+from madengine.config.manifest import BuildManifest
+from madengine.config.settings import Settings
+from madengine.config.tools import load_tools
+from madengine.core.env_file import load_env_file
+from madengine.core.errors import ConfigurationError
+from madengine.execution.engine import ContainerEngine
+from madengine.execution.gpu import GpuInventory, detect
+from madengine.orchestration.effective import effective_manifest
+from madengine.orchestration.plan import Plan, RunOptions, Surroundings, plan_runs
+from madengine.profiling import TOOLS_FILE
+
+PACKAGE_TOOLS = "tools.json"
+PACKAGE_DATA = "data.json"
+RUNS = Path("runs")
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What the command line asks for, besides how images are built.
+
+    ``data_config`` and ``tools_config`` are files that the user named; without them the package's own are read when it
+    has some.
+    """
+
+    package: Path
+    settings: Settings
+    options: RunOptions
+    data_config: Path | None = None
+    tools_config: Path | None = None
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A manifest to run from. ``refusals`` (key -> sentence) are models in it that have no image to run in."""
+
+    manifest: BuildManifest
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    build_failed: bool = False
+
+
+def for_this_machine(settings: Settings, inventory: GpuInventory) -> Settings:
+    """Settings whose vendor is the machine's own when the user named none, so that a run builds what it can use."""
+    return settings if settings.gpu_vendor else replace(settings, gpu_vendor=inventory.vendor)
+
+
+def prepare_runs(source: Source, request: RunRequest, engine: ContainerEngine, inventory: GpuInventory) -> Plan:
+    """The plan for what a manifest holds. Raises ``ConfigurationError`` before anything is started."""
+    effective = effective_manifest(source.manifest, request.settings)
+    _require_models(effective)
+    _require_local(effective)
+    environ = {**request.environ, **_env_file(effective)}
+    world = Surroundings(
+        package=request.package,
+        runs_root=RUNS.absolute(),
+        engine=engine.name,
+        inventory=inventory,
+        environ=environ,
+        stamp=f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}",
+        tools=load_tools(_tool_files(request)),
+        data=_data(request),
+        credentials=load_credentials(request.package, request.environ),
+        refusals=source.refusals,
+    )
+    return plan_runs(effective, request.options, world)
+
+
+def _require_models(manifest: BuildManifest) -> None:
+    if not manifest.models:
+        raise ConfigurationError(
+            "the manifest holds no model, so there is nothing to run",
+            where=str(manifest.source or "manifest"),
+            hint="its summary says which builds failed; `madengine build` makes a new one",
+        )
+
+
+def _require_local(manifest: BuildManifest) -> None:
+    target = str(manifest.deployment_config.get("target") or "local")
+    if target not in ("local", "docker"):
+        raise ConfigurationError(
+            f"the target is {target}, and only this machine can be used",
+            where=f"{manifest.source or 'context'}#/deployment_config/target",
+            hint="""run it here with --additional-context '{"target": "local"}'""",
+        )
+
+
+def _env_file(manifest: BuildManifest) -> dict[str, str]:
+    """What ``deployment_config.env_file`` adds; a relative path is relative to the manifest."""
+    name = manifest.deployment_config.get("env_file")
+    if not name:
+        return {}
+    base = manifest.source.absolute().parent if manifest.source else Path.cwd()
+    return dict(load_env_file(str(name), base_dir=base))
+
+
+def _tool_files(request: RunRequest) -> list[Path]:
+    own = request.package / PACKAGE_TOOLS
+    named = [request.tools_config] if request.tools_config else []
+    return [TOOLS_FILE, *([own] if own.is_file() else []), *named]
+
+
+def _data(request: RunRequest) -> Mapping[str, Any] | None:
+    own = request.package / PACKAGE_DATA
+    path = request.data_config or (own if own.is_file() else None)
+    return load_data_config(path) if path else None
+
+
+def inventory_for(settings: Settings) -> GpuInventory:
+    """The machine's GPUs; a vendor that the user named limits the search, CPU to none at all."""
+    return detect(settings.gpu_vendor)
+
+
+def make_runs_folder() -> None:
+    """Make the folder of all runs; raises ``ConfigurationError`` when it cannot be written."""
+    try:
+        RUNS.mkdir(exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the folder of run directories cannot be made: {error.strerror}", where=str(RUNS.absolute())
+        ) from error
+    if not os.access(RUNS, os.W_OK):
+        raise ConfigurationError("the folder of run directories cannot be written", where=str(RUNS.absolute()))

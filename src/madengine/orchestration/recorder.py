@@ -1,0 +1,145 @@
+"""Keeping what happened: rows of perf.csv and its family, the record of each run, and what may be thrown away.
+
+A run's rows are written the moment it is judged. What could not be written is said, and the rows lie in the run
+directory all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from madengine.config.manifest import BuildManifest
+from madengine.core.errors import MADEngineError
+from madengine.core.files import remove_tree, write_atomic
+from madengine.core.redact import Redactor, secret_values
+from madengine.execution.spec import RunSpec
+from madengine.orchestration.effective import for_record
+from madengine.orchestration.facts import run_facts
+from madengine.orchestration.provenance import started_record
+from madengine.orchestration.run import FinishedRun
+from madengine.reporting.git_state import GitState
+from madengine.reporting.perf_configs import load_configs
+from madengine.reporting.perf_entry import PerfFiles, append_cumulative, write_entries
+from madengine.reporting.perf_rows import ResultRow, result_rows
+from madengine.reporting.run_record import Machine, RunImage, RunRecord, write_run_record
+from madengine.verdict.evidence import Evidence, Outcome, Verdict
+
+MANIFEST = "manifest.json"
+ROWS = "rows.json"
+
+
+@dataclass(frozen=True)
+class CommandFacts:
+    """What all runs of one command share.
+
+    ``manifest`` is the effective one that the runs come from, ``command`` madengine's command line as it was typed,
+    ``package_git`` the package's commit, None outside a repository. ``digest_of`` tells an image's digest, empty when
+    it is not known.
+    """
+
+    files: PerfFiles
+    manifest: BuildManifest
+    command: tuple[str, ...] = field(repr=False)
+    machine: Machine
+    package_git: GitState | None
+    digest_of: Callable[[str], str]
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+class FileRecorder:
+    """Writes into the run directories and into the directory where the command was given (``orchestration.run``)."""
+
+    def __init__(self, facts: CommandFacts) -> None:
+        self._facts = facts
+        self._started: dict[str, float] = {}
+        self._records: dict[str, RunRecord] = {}
+        self._entries: list[tuple[Sequence[ResultRow], Any]] = []
+        self.problems: list[str] = []
+
+    @property
+    def files(self) -> PerfFiles:
+        """Where the numbers go."""
+        return self._facts.files
+
+    def opened(self, spec: RunSpec) -> None:
+        """Make the run directory with the manifest and the beginning of ``run.json``."""
+        self._started[spec.run_id] = time.monotonic()
+        spec.run_dir.mkdir(parents=True, exist_ok=True)
+        document = for_record(self._facts.manifest, spec.key, spec.secrets)
+        write_atomic(spec.run_dir / MANIFEST, json.dumps(document, indent=1) + "\n")
+        record = started_record(
+            spec,
+            machine=self._facts.machine,
+            command=self._facts.command,
+            package_git=self._facts.package_git,
+        )
+        self._records[spec.run_id] = record
+        write_run_record(spec.run_dir, record, secrets=_hidden(spec))
+
+    def closed(self, spec: RunSpec, evidence: Evidence, verdict: Verdict) -> FinishedRun:
+        """Write the rows and the end of ``run.json``; remove the workspace of a run that needs no second look."""
+        duration = time.monotonic() - self._started[spec.run_id]
+        git = self._facts.package_git
+        facts = run_facts(
+            spec,
+            duration=duration,
+            git_commit=git.commit if git else "",
+            machine=self._facts.machine.host,
+            environ=self._facts.environ,
+        )
+        rows = tuple(result_rows(facts, evidence, verdict, redact=Redactor(_hidden(spec)).text))
+        self._keep_rows(spec, rows)
+        finished = FinishedRun(spec, evidence, verdict, tuple(row.values for row in rows), duration)
+        self._close_record(finished)
+        self._clear_workspace(spec, verdict)
+        return finished
+
+    def _close_record(self, run: FinishedRun) -> None:
+        spec = run.spec
+        record = self._records[spec.run_id].finished(
+            ended=datetime.now(timezone.utc),
+            duration=run.duration,
+            exit_code=run.evidence.nodes[0].exit_code if run.evidence.nodes else None,
+            verdict=run.verdict,
+            rows=run.rows,
+            image=RunImage(spec.image.docker_image, self._facts.digest_of(spec.image.docker_image)),
+        )
+        write_run_record(spec.run_dir, record, secrets=_hidden(spec))
+
+    def finish(self, *, keep_entries: bool) -> None:
+        """Write the files of this command alone, or remove them when they are not wanted."""
+        if not keep_entries:
+            for path in self._facts.files.entries:
+                path.unlink(missing_ok=True)
+            return
+        try:
+            write_entries(self._facts.files, self._entries)
+        except MADEngineError as error:
+            self.problems.append(str(error))
+
+    def _keep_rows(self, spec: RunSpec, rows: tuple[ResultRow, ...]) -> None:
+        configs = load_configs(spec.script.args, spec.script.folder, spec.package)
+        self._entries.append((rows, configs.value))
+        try:
+            self.problems += append_cumulative(self._facts.files, rows, configs.value)
+        except MADEngineError as error:
+            saved = spec.run_dir / ROWS
+            write_atomic(saved, json.dumps([row.values for row in rows], indent=1) + "\n")
+            self.problems.append(f"{error.where}: {error.message}; the rows of {spec.card.name} are in {saved}")
+
+    def _clear_workspace(self, spec: RunSpec, verdict: Verdict) -> None:
+        """A success needs no second look; of anything else the workspace is part of the explanation."""
+        if verdict.outcome in (Outcome.SUCCESS, Outcome.SKIPPED) and not (spec.keep_workspace or spec.keep_alive):
+            left = remove_tree(spec.workspace)
+            if left:
+                self.problems.append(f"{len(left)} files of the workspace could not be removed, such as {left[0]}")
+
+
+def _hidden(spec: RunSpec) -> tuple[str, ...]:
+    """The values that may not stand in anything that is written."""
+    return (*spec.secrets.values(), *secret_values(spec.environment))

@@ -1,0 +1,98 @@
+"""The story of a run: check, submit, wait, collect, judge, record - one model after the other.
+
+Each run's rows are written as soon as it is judged, so that whatever happens later takes nothing away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from madengine.core.errors import ConfigurationError
+from madengine.deployment.base import Handle, RunState, Target
+from madengine.execution.spec import RunSpec
+from madengine.verdict.evidence import Evidence, Interruption, InterruptionKind, Verdict
+from madengine.verdict.judge import judge
+
+PATIENCE = 0.5  # seconds between two looks at a run
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """One run with what was seen of it and what it may say about itself. ``rows`` are its rows of perf.csv."""
+
+    spec: RunSpec
+    evidence: Evidence
+    verdict: Verdict
+    rows: tuple[dict[str, str], ...]
+    duration: float
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """Everything that one command ran. ``not_started`` are models that an interruption left untouched."""
+
+    runs: tuple[FinishedRun, ...]
+    not_started: tuple[str, ...] = ()
+    interrupted: bool = False
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts in the order of the runs."""
+        return tuple(run.verdict for run in self.runs)
+
+
+class Recorder(Protocol):
+    """Keeps what happened: provenance, rows, leftovers."""
+
+    def opened(self, spec: RunSpec) -> None:
+        """A run is about to start."""
+
+    def closed(self, spec: RunSpec, evidence: Evidence, verdict: Verdict) -> FinishedRun:
+        """A run has its verdict: write its rows and its record."""
+
+
+def check_all(target: Target, specs: Sequence[RunSpec]) -> None:
+    """Raise ``ConfigurationError`` with every problem that would make these runs fail; nothing was started."""
+    problems = target.check(specs)
+    if problems:
+        lines = [f"{problem.message} ({problem.remedy})" if problem.remedy else problem.message for problem in problems]
+        raise ConfigurationError("; ".join(lines))
+
+
+def run_all(
+    specs: Sequence[RunSpec], target: Target, recorder: Recorder, announce: Callable[[int, RunSpec], None]
+) -> RunReport:
+    """Run the specs one after the other. Ctrl-C ends the one that runs, records it, and leaves the rest untouched."""
+    finished: list[FinishedRun] = []
+    for number, spec in enumerate(specs):
+        announce(number, spec)
+        recorder.opened(spec)
+        evidence, interrupted = _evidence_of(spec, target)
+        finished.append(recorder.closed(spec, evidence, judge(evidence)))
+        if interrupted:
+            rest = tuple(later.card.name for later in specs[number + 1 :])
+            return RunReport(tuple(finished), rest, interrupted=True)
+    return RunReport(tuple(finished))
+
+
+def _evidence_of(spec: RunSpec, target: Target) -> tuple[Evidence, bool]:
+    """What was seen of one run, and whether Ctrl-C ended it."""
+    if spec.skip:
+        return Evidence(spec.run_id, skipped=spec.skip), False
+    if spec.refusal:
+        return Evidence(spec.run_id, interruption=Interruption(InterruptionKind.REFUSED, spec.refusal)), False
+    handle = target.submit(spec, target.render(spec))
+    try:
+        _wait(target, handle)
+    except KeyboardInterrupt:
+        target.cancel(handle)
+        _wait(target, handle)
+        return target.collect(handle), True
+    return target.collect(handle), False
+
+
+def _wait(target: Target, handle: Handle) -> None:
+    while target.poll([handle], PATIENCE)[handle.run_id] is not RunState.ENDED:
+        pass

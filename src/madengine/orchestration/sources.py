@@ -1,0 +1,53 @@
+"""Where the manifest of a run comes from when it is not a file: planned for a look ahead, or built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from madengine.catalog.card import ModelCard
+from madengine.config.manifest import BuildManifest, ImageRecord
+from madengine.config.settings import Settings
+from madengine.execution.engine import ContainerEngine
+from madengine.orchestration.build import BuildView, build_images
+from madengine.orchestration.image_plan import BuildFailure, BuildOptions, plan_images
+from madengine.orchestration.prepare import Source
+
+
+def planned_source(
+    cards: Sequence[ModelCard], settings: Settings, engine: ContainerEngine, options: BuildOptions
+) -> Source:
+    """What would be run if every build went well. Nothing is built; what cannot even be planned is a failure."""
+    plan = plan_images(cards, settings, engine, options, settings.gpu_vendor or "")
+    images = {}
+    for image in plan.images:
+        record = image.record or ImageRecord({"model": image.card.name, "docker_image": image.key})
+        images[image.key] = record
+    models = {image.key: image.card for image in plan.images}
+    return with_failures(BuildManifest(images, models), plan.failures, cards)
+
+
+def built_source(
+    cards: Sequence[ModelCard],
+    settings: Settings,
+    engine: ContainerEngine,
+    options: BuildOptions,
+    view: BuildView,
+) -> Source:
+    """Build what is to be built."""
+    result = build_images(cards, settings, engine, options, view)
+    source = with_failures(result.manifest, result.failures, cards)
+    return replace(source, build_failed=result.failed)
+
+
+def with_failures(manifest: BuildManifest, failures: Iterable[BuildFailure], cards: Sequence[ModelCard]) -> Source:
+    """The manifest with the models whose image is missing: they cannot run, and they leave a row that says why."""
+    by_name = {card.name: card for card in cards}
+    images, models, refusals = dict(manifest.images), dict(manifest.models), {}
+    for failure in failures:
+        key = f"{failure.model} (not built)"
+        images[key] = ImageRecord({"model": failure.model})
+        models[key] = by_name[failure.model]
+        log = f" (log: {failure.log_file})" if failure.log_file else ""
+        refusals[key] = f"there is no image for it: {failure.error}{log}"
+    return Source(replace(manifest, images=images, models=models), refusals, bool(refusals))
