@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -52,6 +53,25 @@ class Result:
         )
 
 
+@dataclass(frozen=True)
+class Skipped:
+    """A benchmark that this machine cannot run, and why. It counts neither as met nor as missed."""
+
+    name: str
+    reason: str
+
+    def to_json(self) -> dict[str, object]:
+        """The name with the reason."""
+        return {"name": self.name, "skipped": self.reason}
+
+    def line(self) -> str:
+        """The gap for a person."""
+        return f"SKIPPED {self.name}: {self.reason}"
+
+
+Outcome = Result | Skipped
+
+
 def interleaved(*jobs: Callable[[], object], repetitions: int = REPETITIONS) -> list[float]:
     """Median seconds of each job. The jobs take turns, so that a slow moment of the machine hits all of them."""
     times: list[list[float]] = [[] for _ in jobs]
@@ -66,14 +86,25 @@ def interleaved(*jobs: Callable[[], object], repetitions: int = REPETITIONS) -> 
 
 
 def command(
-    argv: Sequence[str | Path], *, cwd: Path | None = None, env: dict[str, str] | None = None, ok: Sequence[int] = (0,)
-) -> Callable[[], object]:
-    """A job that runs a command to its end; an exit code outside ``ok`` ends the benchmark."""
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    ok: Sequence[int] = (0,),
+) -> Callable[[], bytes]:
+    """A job that runs a command to its end and returns its output; an exit code outside ``ok`` ends the benchmark.
 
-    def job() -> None:
-        done = subprocess.run(argv, cwd=cwd, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    ``env`` is added to the environment.
+    """
+    environment = None if env is None else {**os.environ, **env}
+
+    def job() -> bytes:
+        done = subprocess.run(
+            argv, cwd=cwd, env=environment, capture_output=True, check=False, stdin=subprocess.DEVNULL
+        )
         if done.returncode not in ok:
             raise RuntimeError(f"{argv} exited {done.returncode}: {done.stderr.decode(errors='replace')[-500:]}")
+        return done.stdout
 
     return job
 
@@ -81,3 +112,9 @@ def command(
 def program() -> str:
     """The installed ``madengine`` beside this interpreter."""
     return str(Path(sys.executable).with_name("madengine"))
+
+
+def require(condition: bool, what: str) -> None:
+    """End the benchmark when what it measures is not what it should measure."""
+    if not condition:
+        raise RuntimeError(f"the benchmark does not measure what it should: {what}")
