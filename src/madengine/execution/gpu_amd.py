@@ -65,8 +65,9 @@ def parse_amd_smi(text: str) -> str:
 def parse_rocm_smi(text: str) -> str:
     """The name of the first card in the output of ``rocm-smi --showproductname --json``."""
     document = _json(text)
-    cards = [value for key, value in sorted(document.items()) if key.startswith("card")] if document else []
-    names = {key.lower(): value for key, value in cards[0].items()} if cards and isinstance(cards[0], dict) else {}
+    facts = sorted(document.items()) if isinstance(document, dict) else []
+    cards = [value for key, value in facts if key.startswith("card") and isinstance(value, dict)]
+    names = {key.lower(): value for key, value in cards[0].items()} if cards else {}
     return str(names.get("card series") or names.get("card model") or "")
 
 
