@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from madengine.schemas.problems import Problem
 
 
+_WIDTH = 1000  # characters of one text that are shown; a pointer holds keys of any length
+
+
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
@@ -43,26 +46,29 @@ def validate(files: Sequence[str], strict: bool, as_json: bool) -> int:
 
 def _show(report: FileReport) -> None:
     from madengine.cli.validate_kinds import NAMES
+    from madengine.core.documents import printable
 
-    name = views.printable(report.file)
+    name = printable(report.file, _WIDTH)
     if not report.problems:
         click.echo(f"{name}: {NAMES[report.kind]}, no problems")
     told: set[str] = set()  # a template has dozens of values to fill in; the same advice is given once
     for problem in report.problems:
         click.echo(_line(name, problem))
         if problem.pointer:
-            click.echo(f"    at {views.printable(problem.pointer)}")
+            click.echo(f"    at {printable(problem.pointer, _WIDTH)}")
         if problem.hint and problem.hint not in told:
-            click.echo(f"    {views.printable(problem.hint)}")
+            click.echo(f"    {printable(problem.hint, _WIDTH)}")
             told.add(problem.hint)
 
 
 def _line(name: str, problem: Problem) -> str:
+    from madengine.core.documents import printable
+
     severity: str = problem.severity
     if views.wants_colour(sys.stdout):
         severity = f"\x1b[{31 if problem.is_error else 33}m{severity}\x1b[0m"
     place = f"{name}:{problem.line}" if problem.line else name
-    return f"{place}: {severity}: {views.printable(problem.message)} [{problem.code}]"
+    return f"{place}: {severity}: {printable(problem.message, _WIDTH)} [{problem.code}]"
 
 
 def _summary(reports: Sequence[FileReport]) -> str:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from madengine.core.documents import printable
+from madengine.core.documents import BYTE_ORDER_MARK, printable
 from madengine.schemas.problems import Problem
 from madengine.schemas.unfilled import templates_in
 
@@ -19,6 +19,9 @@ _QUOTED_OR_COMMENT = re.compile(r"""'[^'\n]*'|"(?:[^"\\\n]|\\.)*"|\\.|(?P<commen
 def env_file_problems(text: str) -> list[Problem]:
     """Template values, line ends of another system, and what bash says about the syntax."""
     problems = list(_templates(text))
+    if text.startswith(BYTE_ORDER_MARK):
+        message = "the file begins with a byte-order mark: bash takes it for a part of the first command"
+        problems.append(Problem("error", "byte-order-mark", "", 1, message, "save it as UTF-8 without a mark"))
     if "\r\n" in text:
         line = text.count("\n", 0, text.index("\r\n")) + 1
         message = "lines end with CR LF: bash takes the CR as part of each value"
@@ -41,12 +44,14 @@ def _without_comments(text: str) -> str:
 
 def _syntax(text: str) -> Iterator[Problem]:
     """bash reads the file without executing it; its own start-up files are left out."""
+    from madengine.core.env_text import masked_message
     from madengine.core.process import run
 
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
     answer = run(["bash", "--norc", "--noprofile", "-n"], input=text, env=environment, timeout=SYNTAX_TIMEOUT)
     if answer.exit_code == 0:
         return
-    found = _BASH_ERROR.search(answer.stderr)
-    reason = found.group(2) if found else answer.stderr.strip() or "bash could not read it"
+    said = masked_message(answer.stderr, text, os.environ)  # bash quotes the line, which may hold a token
+    found = _BASH_ERROR.search(said)
+    reason = found.group(2) if found else said.strip() or "bash could not read it"
     yield Problem("error", "syntax", "", int(found.group(1)) if found else None, printable(reason))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from madengine.cli.validate_kinds import NAMES, Kind, kind_of_columns, kind_of_document, kind_of_text
-from madengine.core.documents import DocumentError, parse_json, printable, read_text
+from madengine.core.documents import BYTE_ORDER_MARK, DocumentError, parse_json, printable, read_text
 from madengine.core.json_positions import lines_of
 from madengine.schemas.problems import PROBLEM_LIMIT, Problem, Severity
 from madengine.schemas.unfilled import unfilled_values
@@ -41,9 +41,10 @@ def check_file(file: str, environment: Mapping[str, str]) -> FileReport:
     if Path(file).suffix.lower() == ".csv":
         return _check_csv(file)
     try:
-        text = read_text(file, what="file")
+        whole = read_text(file, what="file", keep_mark=True)
     except DocumentError as error:
         return FileReport(file, kind_of_text("", file), (_unreadable(error),))
+    text = whole.removeprefix(BYTE_ORDER_MARK)
     if text.lstrip()[:1] in {"{", "["} or file.endswith(".json"):
         return _check_json(file, text, environment)
     kind = kind_of_text(text, file)
@@ -52,7 +53,7 @@ def check_file(file: str, environment: Mapping[str, str]) -> FileReport:
     if kind == "env_file":
         from madengine.cli.validate_env import env_file_problems
 
-        return FileReport(file, kind, _limited(env_file_problems(text)))
+        return FileReport(file, kind, _limited(env_file_problems(whole)))
     return FileReport(file, kind, (_unrecognised(text),))
 
 

@@ -32,7 +32,7 @@ _MAX_INTEGER_DIGITS = 19  # 64 bits, what every JSON reader can hold
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
 _NOT_BEFORE_VALUES = bytes(set(range(256)) - set(b"[{,"))
 _NO_CHARACTER = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
-_BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
+BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
 class _RefusedValueError(Exception):
@@ -70,8 +70,8 @@ def printable(value: object, limit: int = 200) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def read_text(path: str | os.PathLike[str], *, what: str, limit: int = MAX_BYTES) -> str:
-    """The text of a file, without its byte-order mark; line ends stay as they are.
+def read_text(path: str | os.PathLike[str], *, what: str, limit: int = MAX_BYTES, keep_mark: bool = False) -> str:
+    """The text of a file, without its byte-order mark unless that is to be kept; line ends stay as they are.
 
     ``what`` names the kind of document for the error ("manifest", "model cards"). Raises DocumentError when there
     is no such regular file, when it is larger than ``limit`` bytes, or when it is not UTF-8 text.
@@ -85,7 +85,7 @@ def read_text(path: str | os.PathLike[str], *, what: str, limit: int = MAX_BYTES
         line = data.count(b"\n", 0, error.start) + 1
         reason = f"the {what} is not UTF-8 text: byte 0x{data[error.start]:02x} does not belong there"
         _refuse(path, reason, line=line, hint="save it as UTF-8")
-    return text.removeprefix(_BOM)
+    return text if keep_mark else text.removeprefix(BYTE_ORDER_MARK)
 
 
 def load_json(path: str | os.PathLike[str], *, what: str) -> Any:
@@ -101,7 +101,7 @@ def parse_json(text: str, *, source: str, what: str) -> Any:
     surrogate pairs.
     Raises DocumentError; ``source`` (a path or a name such as "--additional-context") and the line stand in it.
     """
-    text = text.removeprefix(_BOM)
+    text = text.removeprefix(BYTE_ORDER_MARK)
     _check_size(text, source, what)
     try:
         document = _DECODER.decode(text)

@@ -12,7 +12,6 @@ from madengine.schemas import wording
 from madengine.schemas.problems import Problem
 from madengine.schemas.violations import Violation, is_valid, object_at, violations
 
-
 CARD_LIMIT = 50
 """Problems of one card that are looked for."""
 

@@ -18,7 +18,7 @@ SHOWN = 80  # characters of a template value that is shown
 _TEMPLATE = re.compile(
     r"""
     <(?:FILL|OPTIONAL)(?![a-zA-Z0-9]) [^<>]* (?: <[^<>]*> [^<>]* )* >?  # free text, which may hold <words> itself
-    | <supply-[^<>]*>?
+    | <(?:supply|your)-[^<>]*>?
     | (?<![A-Za-z0-9_-]) SITE-[A-Z][A-Z0-9_-]*
     | (?<![A-Za-z0-9]) CHANGE[-_]?ME (?![A-Za-z0-9])
     """,

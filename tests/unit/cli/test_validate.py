@@ -1,0 +1,367 @@
+"""``madengine validate``: recognising files, listing every problem with its line, exit codes, JSON, annotations."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from madengine.cli.validate import validate
+from madengine.cli.validate_files import check_file
+from madengine.schemas import perf_csv_columns, perf_csv_header
+
+Write = Callable[..., Path]
+
+MANIFEST = {"built_images": {"a": {}}, "built_models": {"a": {"name": "a"}}, "context": {}}
+RESULTS = "model,performance,metric\nx,1.5,tok/s\n"
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Writes files of a name and content below a folder that is no model package."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("MODEL_DIR", "GITHUB_ACTIONS"):
+        monkeypatch.delenv(name, raising=False)
+
+    def write(name: str, content: Any) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not isinstance(content, (str, bytes)):
+            content = json.dumps(content, indent=2)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def run(*words: object) -> Result:
+    result = CliRunner().invoke(validate, [str(word) for word in words], standalone_mode=False)
+    assert result.exception is None, result.exception
+    return result
+
+
+def problems(path: Path) -> list[tuple[str, str, int | None]]:
+    return [(p.code, p.pointer, p.line) for p in check_file(str(path), {}).problems]
+
+
+KINDS = [
+    ("build.json", MANIFEST, "manifest"),
+    ("manifest.json", {"context": {}}, "manifest"),
+    ("m.json", {"built_models": {}}, "manifest"),
+    ("over.json", {"context": {"docker_env_vars": {}}}, "overlay"),
+    ("cards.json", [{"name": "a"}], "cards"),
+    ("models.json", [], "cards"),
+    ("models.json", {"name": "a", "scripts": "x"}, "cards"),
+    ("one.json", {"name": "a", "scripts": "run.sh", "n_gpus": "1"}, "cards"),
+    ("ctx.json", {"gpu_vendor": "AMD"}, "context"),
+    ("ctx.json", {"slurm": {"nodes": 1}, "_comment": "x"}, "context"),
+    ("x.json", {}, "context"),
+    ("data.json", {"huggingface": {}}, "unknown"),
+    ("tools.json", {"tools": {"rocprof": {}}}, "unknown"),
+    ("n.json", 5, "unknown"),
+    ("mad.env", "export A=1\n", "env_file"),
+    ("mad.env.template", "# only\nA=1\n", "env_file"),
+    ("r.csv", RESULTS, "results_csv"),
+    ("results", RESULTS, "results_csv"),
+    ("p.csv", "MODEL", "perf_csv"),
+    ("notes.txt", "hello there\n", "unknown"),
+    ("build.json", '{"built_images": {', "manifest"),
+    ("models.json", "[", "cards"),
+    ("bom.json", b"\xef\xbb\xbf" + json.dumps(MANIFEST).encode(), "manifest"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "kind"), KINDS, ids=[f"{n} {k}" for n, _, k in KINDS])
+def test_a_file_is_recognised_by_its_content(name: str, content: Any, kind: str, write: Write) -> None:
+    content = perf_csv_header() + "\n" if content == "MODEL" else content
+    assert check_file(str(write(name, content)), {}).kind == kind
+
+
+def test_every_problem_of_a_manifest_is_listed_with_its_line(write: Write) -> None:
+    text = """{
+  "built_images": {"a": {}, "z": {}},
+  "built_models": {
+    "a": {"name": "a", "n_gpus": "many"},
+    "b/c": {
+      "name": "b",
+      "env_vars": {"A": null}
+    }
+  },
+  "context": {"docker_mounts": {"<FILL_X a/b>": "CHANGE-ME"}},
+  "slurm": {
+    "nodes": "two"
+  }
+}"""
+    assert problems(write("m.json", text)) == [
+        ("image-without-model", "/built_images/z", 2),
+        ("format", "/built_models/a/n_gpus", 4),
+        ("model-without-image", "/built_models/b~1c", 5),
+        ("type", "/built_models/b~1c/env_vars/A", 7),
+        ("unfilled-template", "/context/docker_mounts/<FILL_X a~1b>", 10),
+        ("unfilled-template", "/context/docker_mounts/<FILL_X a~1b>", 10),
+        ("belongs-under", "/slurm", 11),
+        ("type", "/slurm/nodes", 12),
+    ]
+
+
+def test_a_value_that_is_a_template_still_is_not_called_a_wrong_type_besides(write: Write) -> None:
+    path = write("m.json", {**MANIFEST, "deployment_config": {"slurm": {"nodes": "<FILL_NODES>"}}})
+    assert [code for code, _, _ in problems(path)] == ["unfilled-template"]
+
+
+def test_the_real_manifests_have_only_unfilled_template_values(
+    real_mad: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    files = sorted((real_mad / "manifests").glob("*.json"))
+    assert len(files) == 11
+    for folder in (tmp_path, real_mad):
+        monkeypatch.chdir(folder)
+        for path in files:
+            report = check_file(str(path), {})
+            assert report.kind == "manifest"
+            assert {(p.severity, p.code) for p in report.problems} == {("error", "unfilled-template")}
+            lines = path.read_text().split("\n")
+            for problem in report.problems:
+                assert problem.line
+                assert any(mark in lines[problem.line - 1] for mark in ("<FILL", "<OPTIONAL", "SITE-"))
+
+
+def test_the_real_cards_have_no_error_and_are_warned_of_the_image_to_supply(real_mad: Path) -> None:
+    report = check_file(str(real_mad / "models.json"), {})
+    assert report.kind == "cards"
+    assert {(p.severity, p.code) for p in report.problems} == {("warning", "unfilled-template")}
+    assert len(report.problems) == 33
+    for path in real_mad.glob("scripts/*/models.json"):
+        assert check_file(str(path), {}).count("error") == 0
+
+
+def test_the_other_real_files_are_recognised(real_mad: Path) -> None:
+    kinds = {path.name: check_file(str(path), {}).kind for folder in ("configs", "env", "results")
+        for path in (real_mad / folder).iterdir()}  # fmt: skip
+    assert kinds["sglang-disagg.overlay.json"] == "overlay"
+    assert kinds["slurm-config.disagg.json"] == "context"
+    assert kinds["mad.env.amd-ainic.template"] == "env_file"
+    assert kinds["perf_Kimi-K3.csv"] == "results_csv"
+
+
+def test_cards_are_checked_as_the_catalog_checks_them(write: Write) -> None:
+    cards = [
+        {"name": "a", "scripts": "../../x/run.sh"},
+        {"name": "b"},
+        {"name": "b"},
+        {"name": "c", "tags": 5},
+        {"name": "d", "args": "<FILL_ARGS>", "env_vars": {"DOCKER_IMAGE_NAME": "<supply-your-image>"}},
+    ]
+    report = check_file(str(write("models.json", cards)), {})
+    assert [(p.severity, p.code, p.pointer) for p in report.problems] == [
+        ("error", "card", "/0/scripts"),
+        ("error", "duplicate-name", "/2/name"),
+        ("error", "type", "/3/tags"),
+        ("error", "unfilled-template", "/4/args"),
+        ("warning", "unfilled-template", "/4/env_vars/DOCKER_IMAGE_NAME"),
+    ]
+
+
+def test_paths_of_a_card_are_relative_to_the_folder_of_its_file(write: Write) -> None:
+    cards = [{"name": "a", "dockerfile": "../../docker/x", "scripts": "run.sh"}]
+    assert problems(write("scripts/x/models.json", cards)) == []
+
+
+def test_a_manifest_is_compared_with_the_package_it_lies_in(write: Write, tmp_path: Path) -> None:
+    models = {"a": {"name": "a", "scripts": "scripts/x/run.sh", "dockerfile": "docker/a"}}
+    path = write("m.json", {**MANIFEST, "built_models": models})
+    assert problems(path) == []
+    write("docker/b.Dockerfile", "")
+    write("scripts/x/run.sh", "")
+    assert problems(path) == [("missing-dockerfile", "/built_models/a/dockerfile", 9)]
+    write("elsewhere/docker/a.Dockerfile", "")
+    write("elsewhere/scripts/y/run.sh", "")
+    report = check_file(str(path), {"MODEL_DIR": str(tmp_path / "elsewhere")})
+    assert [problem.code for problem in report.problems] == ["missing-scripts"]
+
+
+ENV_FILES: list[tuple[str | bytes, list[tuple[str, int | None]]]] = [
+    ("export A=1\nB=${X:-y}\nif [[ -s ~/x ]]; then\n  echo hi >&2\nfi\nC=$(cat x 2>/dev/null)\n", []),
+    ("# <FILL_A> in a comment\nA=1  # <FILL_B> here, don't mind\nB='x # <FILL_C>'\n", [("unfilled-template", 3)]),
+    ("export A=<FILL_PATH>/  # x\nB=CHANGE-ME\n", [("unfilled-template", 1), ("unfilled-template", 2)]),
+    ("A=1\nB=2\r\n", [("line-ends", 2)]),
+    (b"\xef\xbb\xbfA=1\n", [("byte-order-mark", 1)]),
+    ("A=1\nif [[ x ]]; then\n", [("syntax", 3)]),
+    ('A="1\n', [("syntax", 1)]),
+    (b"A=1\nB=\xff\n", [("unreadable", 2)]),
+]
+
+
+@pytest.mark.parametrize(("content", "expected"), ENV_FILES)
+def test_an_env_file_is_checked_without_being_run(content: str | bytes, expected: Any, write: Write) -> None:
+    assert [(code, line) for code, _, line in problems(write("mad.env", content))] == expected
+
+
+def test_an_env_file_is_never_executed(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    canary = tmp_path / "canary"
+    monkeypatch.setenv("BASH_ENV", str(write("startup", f"touch {canary}\n")))
+    assert problems(write("mad.env", f"touch {canary}\nA=$(touch {canary})\nB=`touch {canary}`\n")) == []
+    assert not canary.exists()
+
+
+def test_a_secret_on_a_line_with_a_syntax_error_is_not_shown(write: Write) -> None:
+    path = write("mad.env", "export HF_TOKEN=hf_canary1234567890 )\n")
+    assert [code for code, _, _ in problems(path)] == ["syntax"]
+    assert "canary" not in run(path).output
+
+
+PERF = list(perf_csv_columns())
+ROW = ["x", *[""] * 19, "SUCCESS", *[""] * 8]
+CSV_FILES: list[tuple[str, list[tuple[str, int | None]]]] = [
+    (RESULTS, []),
+    ("\ufeffMODEL, Performance ,metric\r\nx,1,y\r\n", []),
+    ("model,performence,metric\nx,1,y\n", [("no-metric", 1)]),
+    ("model,performance,metric\n", [("no-metric", 1)]),
+    ("model,performance,metric\nx,,y\nz,nan,y\n", [("no-metric", 3)]),
+    ("model,performance,metric\nx,1,y\nz,,y\nz,1,234,y\n", [("row-without-metric", 3), ("row-without-metric", 4)]),
+    ("performance,model\n1,x\n", [("missing-column", 1)]),
+    ("model,performance\n\0", [("no-metric", 2)]),
+    ('model,performance\nx,"1\n', [("no-metric", 2)]),
+    ("\0", [("unreadable", 1)]),
+    (",".join(PERF) + '\nx,"1\n', [("unreadable", 2)]),
+    ("", [("no-metric", 1)]),
+    (",".join(PERF) + "\n" + ",".join(ROW) + "\n", []),
+    (",".join([*reversed(PERF)]) + "\n" + ",".join(reversed(ROW)) + "\n", []),
+    (",".join([*PERF, "extra"]) + "\n" + ",".join([*ROW, ""]) + "\n", [("unknown-column", 1)]),
+    (",".join(PERF[:-1]) + "\n", [("missing-column", 1)]),
+    (",".join([*PERF, "args"]) + "\n", [("duplicate-column", 1)]),
+    (",".join(PERF) + "\nx,y\n" + ",".join([*ROW, "", "z"]) + "\n", [("ragged-row", 2), ("ragged-row", 3)]),
+    (",".join(PERF) + "\n" + ",".join(ROW).replace("SUCCESS", "FINE") + "\n", [("status", 2)]),
+]
+
+
+@pytest.mark.parametrize(("content", "expected"), CSV_FILES, ids=[f"{n}" for n in range(len(CSV_FILES))])
+def test_a_csv_is_checked_row_by_row(content: str, expected: Any, write: Write) -> None:
+    assert [(code, line) for code, _, line in problems(write("x.csv", content))] == expected
+
+
+def test_a_broken_file_is_one_problem_with_its_line(write: Write, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    os.mkfifo(tmp_path / "pipe.json")
+    assert problems(write("m.json", '{\n"a": 1,\n"a": 2}')) == [("unreadable", "", 3)]
+    assert problems(write("e.json", "")) == [("unreadable", "", None)]
+    assert problems(write("e", " \n")) == [("empty", "", None)]
+    assert problems(tmp_path) == [("unreadable", "", None)]
+    assert problems(tmp_path / "nowhere.json") == [("unreadable", "", None)]
+    assert problems(tmp_path / "pipe.csv") == [("unreadable", "", None)]
+    assert problems(tmp_path / "pipe.json") == [("unreadable", "", None)]
+
+
+def test_all_files_are_checked_even_when_the_first_is_broken(write: Write) -> None:
+    result = run(write("a.json", "{"), "nowhere.csv", write("m.json", MANIFEST), write("r.csv", RESULTS))
+    assert result.return_value == 4
+    assert (
+        "a.json:1: error: the additional context is not complete JSON" in result.output or "a.json:1:" in result.output
+    )
+    assert "nowhere.csv: error: there is no such file [unreadable]" in result.output
+    assert "m.json: build manifest, no problems" in result.output
+    assert result.output.endswith("4 files: 2 errors, 0 warnings\n")
+
+
+def test_warnings_alone_are_a_success_unless_strict(write: Write) -> None:
+    path = write("m.json", {**MANIFEST, "slurm": {}})
+    assert run(path).return_value == 0
+    assert run("--strict", path).return_value == 4
+    assert run("--strict", write("n.json", MANIFEST)).return_value == 0
+
+
+def test_a_problem_is_a_line_with_place_and_code_then_pointer_and_hint(write: Write) -> None:
+    path = write("m.json", {**MANIFEST, "deployment_config": {"slurm": {"nodes": 1}, "distributed": {"nnodes": 2}}})
+    assert run(path).output.split("\n")[:3] == [
+        f"{path}:13: error: slurm.nodes is 1 but distributed.nnodes is 2: "
+        "sbatch and the launcher would disagree on the world size [nodes-mismatch]",
+        "    at /deployment_config/slurm/nodes",
+        "    give both the same number, or leave one out",
+    ]
+
+
+def test_the_same_hint_is_given_once(write: Write) -> None:
+    path = write("c.json", {"env_vars": {"A": "CHANGE-ME", "B": "CHANGE-ME"}})
+    assert run(path).output.count("fill it in") == 1
+
+
+def test_json_output_is_one_object_with_every_field(write: Write) -> None:
+    path = write("c.json", {"env_vars": {"A": "CHANGE-ME"}})
+    result = run("--json", path)
+    assert result.return_value == 4
+    assert json.loads(result.stdout) == {
+        "files": [
+            {
+                "file": str(path),
+                "kind": "context",
+                "problems": [
+                    {
+                        "severity": "error",
+                        "code": "unfilled-template",
+                        "pointer": "/env_vars/A",
+                        "line": 3,
+                        "message": "the template value CHANGE-ME is not filled in",
+                        "hint": "fill it in, or remove the key if it is optional",
+                    }
+                ],
+            }
+        ]
+    }
+
+
+def test_in_github_actions_each_problem_is_an_annotation(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    path = write("a,b:c.json", {"slurm": {"nodes": "100%"}})
+    escaped = str(path).replace(":", "%3A").replace(",", "%2C")
+    line = f'::error file={escaped},line=3,title=type::found a string "100%25", allowed: an integer >= 1 (/slurm/nodes)'
+    assert line in run(path).stdout.split("\n")
+    result = run("--json", path)
+    assert line in result.stderr.split("\n")
+    assert json.loads(result.stdout)["files"]
+
+
+def test_hostile_text_reaches_the_terminal_escaped(write: Write) -> None:
+    path = write("m.json", {**MANIFEST, "built_images": {"a": {}, "\x1b[31m\n::error::x": {}}})
+    output = run(path).output
+    assert "\x1b" not in output
+    assert "\n::error" not in output
+
+
+def test_a_file_full_of_problems_shows_the_first_thousand(write: Write) -> None:
+    path = write("c.json", {"env_vars": {f"A{number}": None for number in range(3000)}})
+    report = check_file(str(path), {})
+    assert 1000 <= len(report.problems) <= 1001
+    rows = "model,performance,metric\nx,1,y\n" + "x,,y\n" * 3000
+    assert check_file(str(write("r.csv", rows)), {}).problems[-1].code == "more"
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "context", "built_models", "slurm", "tools", "", "a"]), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(
+    content=st.binary(max_size=40)
+    | st.text().map(lambda text: text.encode("utf-8", "replace"))
+    | JSON_VALUES.map(lambda value: json.dumps(value).encode()),
+    name=st.sampled_from(["x", "x.json", "x.csv", "mad.env", "models.json", "manifest.json"]),
+)
+def test_any_content_is_judged_without_a_traceback(content: bytes, name: str, write: Write) -> None:
+    report = check_file(str(write(name, content)), {})
+    assert report.kind
+    assert all(problem.message and "\n" not in problem.message for problem in report.problems)
