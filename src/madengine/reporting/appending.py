@@ -64,8 +64,7 @@ class GrowingFile:
         size = self.size()
         old_end = self.read(offset, size - offset)
         torn_to_readers = bool(old_end) or offset // _PAGE != (offset + len(data) - 1) // _PAGE
-        if torn_to_readers and not self._lease(size) and size <= COPY_LIMIT:
-            self.replace([self.read(0, offset), data])
+        if torn_to_readers and not self._lease(size) and self._replaced_by_copy(offset, data):
             return
         try:
             # Appending is left to the kernel, so that even a writer that knows no locks is not overwritten.
@@ -94,15 +93,28 @@ class GrowingFile:
                 os.close(fd)
             temporary.replace(self.path)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink()
             raise
         _sync_folder(self.path.parent)
 
+    def _replaced_by_copy(self, offset: int, data: bytes) -> bool:
+        """Write a copy with the new end and rename it, where that is cheap and takes the file from nobody."""
+        facts = os.fstat(self.fd)
+        if facts.st_size > COPY_LIMIT or facts.st_nlink > 1 or facts.st_uid != os.geteuid():
+            return False
+        try:
+            self.replace([self.read(0, offset), data])
+        except OSError:  # a folder that is not ours to write in, a file that is mounted alone
+            return False
+        return True
+
     def _copy_owner(self, fd: int) -> None:
         facts = os.fstat(self.fd)
+        with suppress(OSError):  # only root may give a file away, anybody to a group of theirs
+            os.fchown(fd, -1, facts.st_gid)
+            os.fchown(fd, facts.st_uid, -1)
         os.fchmod(fd, stat.S_IMODE(facts.st_mode))
-        with suppress(OSError):  # only root may give a file away
-            os.fchown(fd, facts.st_uid, facts.st_gid)
 
     def _lease(self, size: int) -> bool:
         """Whether nobody else has the file open and whoever opens it will wait."""
@@ -181,8 +193,7 @@ class _NotAFileError(OSError):
     """The path names a device, a pipe or a socket."""
 
 
-_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG,
-errno.ETXTBSY)
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ETXTBSY)
 
 
 def _open_locked(path: Path) -> int:

@@ -121,6 +121,7 @@ def _reading(path: Path, stop: object, findings: object) -> None:
     while not stop.is_set():  # type: ignore[attr-defined]
         text = path.read_bytes() if path.exists() else b""
         reads += 1
+        time.sleep(0.0003)
         torn += bool(text) and (not text.endswith(b"\n") or text.count(b'"') % 6 != 0)
     findings.put((reads, torn))  # type: ignore[attr-defined]
 
@@ -165,6 +166,23 @@ def test_a_row_of_several_pages_appears_whole_although_a_reader_keeps_the_file_o
     with path.open("rb") as reader:
         append_rows(path, [row("b" * 10000)])
         assert reader.read().count(b"\n") == 2  # the old file, whole
+    assert len(read(path)) == 3
+
+
+@pytest.mark.parametrize("reason", ["a second name", "a folder that is not ours"])
+def test_a_file_that_a_copy_would_take_from_somebody_stays_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    path = tmp_path / "perf.csv"
+    small(path, "a")
+    if reason == "a second name":
+        path.with_name("second.csv").hardlink_to(path)
+    else:
+        (tmp_path / ".perf.csv.new").mkdir()  # as if the name could not be made
+    inode = path.stat().st_ino
+    with path.open("rb"):
+        append_rows(path, [row("b" * 10000)])
+    assert path.stat().st_ino == inode
     assert len(read(path)) == 3
 
 
