@@ -14,7 +14,7 @@ from madengine.cli.build import refuse_unwritable
 from madengine.cli.build_progress import BuildProgress
 from madengine.cli.build_request import BuildWords, read_build_request
 from madengine.cli.constants import ExitCode
-from madengine.cli.run_progress import RunProgress
+from madengine.cli.run_progress import RunNarrator, RunProgress
 from madengine.cli.run_view import report_document, show_report
 from madengine.config.context import load_settings
 from madengine.config.manifest_io import read_manifest, write_manifest
@@ -223,10 +223,7 @@ def _show_plan(plan: Plan, target: LocalTarget, *, as_json: bool) -> int:
 
 def _run(plan: Plan, source: Source, target: LocalTarget, recorder: FileRecorder, words: RunWords) -> int:
     """Run everything, write what belongs to the command as a whole, show it."""
-    total = len(plan.specs)
-    report = run_all(
-        plan.specs, target, recorder, lambda number, spec: views.say(f"run {number + 1}/{total} {spec.card.name}")
-    )
+    report = run_all(plan.specs, target, recorder, RunNarrator())
     recorder.finish(keep_entries=not words.cleanup_perf)
     exit_code = exit_code_for(
         report.verdicts, strict=words.strict, build_failed=source.build_failed, interrupted=report.interrupted

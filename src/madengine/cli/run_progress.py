@@ -7,8 +7,24 @@ import threading
 import time
 
 from madengine.cli import views
+from madengine.cli.run_view import seconds
+from madengine.execution.spec import RunSpec
+from madengine.orchestration.run import FinishedRun
 
 TICK = 1.0  # seconds between two updates of the moving line
+ALWAYS_TOLD = ("image",)  # steps that may take minutes before a model starts
+
+
+class RunNarrator:
+    """One line when a run begins, one when it has its verdict (``orchestration.run.Narrator``)."""
+
+    def started(self, number: int, total: int, spec: RunSpec) -> None:
+        """Which run begins."""
+        views.say(f"run {number}/{total} {spec.card.name}")
+
+    def ended(self, number: int, total: int, run: FinishedRun) -> None:
+        """What it came to."""
+        views.say(f"run {number}/{total} {run.spec.card.name}: {run.verdict.outcome.value} in {seconds(run.duration)}")
 
 
 class RunProgress:
@@ -32,7 +48,7 @@ class RunProgress:
         self._phase = name
         if self._moving:
             self._move(bool(name))
-        elif name and (self._verbose or not self._live):
+        elif name and (self._verbose or name.startswith(ALWAYS_TOLD)):
             views.say(f"  {name}")
 
     def output(self, chunk: bytes) -> None:

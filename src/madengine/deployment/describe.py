@@ -7,17 +7,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from madengine.core.redact import Redactor, mask_argv, secret_values
 from madengine.core.shell import quote
 from madengine.deployment.base import Rendering
 from madengine.execution.spec import RunSpec
 
 PLAN = "plan.txt"
+NO_LAUNCHER = ("docker", "native")  # what perf.csv calls a run without one
 
 
 def describe(spec: RunSpec) -> Rendering:
     """The facts of a run, also as text."""
-    facts = _facts(spec)
+    hidden = Redactor((*spec.secrets.values(), *secret_values(spec.environment)))
+    facts = {name: _without_secrets(value, hidden) for name, value in _facts(spec).items()}
     return Rendering(files={PLAN: as_text(facts)}, facts=facts)
+
+
+def _without_secrets(value: Any, hidden: Redactor) -> Any:
+    if isinstance(value, list):
+        return [hidden.text(str(item)) for item in value]
+    return hidden.text(value) if isinstance(value, str) else value
 
 
 def as_text(facts: dict[str, Any]) -> str:
@@ -26,7 +35,7 @@ def as_text(facts: dict[str, Any]) -> str:
     for name, value in facts.items():
         shown = ", ".join(str(item) for item in value) if isinstance(value, (list, tuple)) else str(value)
         if shown:
-            lines.append(f"{name.replace('_', ' '):<16}{shown}")
+            lines.append(f"{name.replace('_', ' '):<18}{shown}")
     return "\n".join(lines) + "\n"
 
 
@@ -41,11 +50,11 @@ def _facts(spec: RunSpec) -> dict[str, Any]:
         "command": f"cd run_directory && {command_line(spec)}",
         "timeout": "none" if spec.timeout is None else f"{spec.timeout:g} s",
         "gpus": _gpus(spec),
-        "launcher": spec.launcher,
+        "launcher": "" if spec.launcher in NO_LAUNCHER else spec.launcher,
         "mounts": [f"{m.source} -> {m.target}{' (read only)' if m.read_only else ''}" for m in spec.mounts],
         "variables": sorted(spec.environment),
         "secrets": sorted(spec.secrets),
-        "engine_options": [quote(word) for word in spec.run_options],
+        "engine_options": [quote(word) for word in mask_argv(spec.run_options, spec.secrets.values())],
         "pre_scripts": [f"{hook.path} {hook.args}".strip() for hook in spec.pre_scripts],
         "post_scripts": [f"{hook.path} {hook.args}".strip() for hook in spec.post_scripts],
         "results": spec.results_file or "a 'performance: <number> <metric>' line of the script's output",

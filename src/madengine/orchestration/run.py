@@ -5,7 +5,7 @@ Each run's rows are written as soon as it is judged, so that whatever happens la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,6 +53,16 @@ class Recorder(Protocol):
         """A run has its verdict: write its rows and its record."""
 
 
+class Narrator(Protocol):
+    """Tells a person how the runs go."""
+
+    def started(self, number: int, total: int, spec: RunSpec) -> None:
+        """The ``number``-th of ``total`` runs begins."""
+
+    def ended(self, number: int, total: int, run: FinishedRun) -> None:
+        """It has its verdict."""
+
+
 def check_all(target: Target, specs: Sequence[RunSpec]) -> None:
     """Raise ``ConfigurationError`` with every problem that would make these runs fail; nothing was started."""
     problems = target.check(specs)
@@ -61,18 +71,18 @@ def check_all(target: Target, specs: Sequence[RunSpec]) -> None:
         raise ConfigurationError("; ".join(lines))
 
 
-def run_all(
-    specs: Sequence[RunSpec], target: Target, recorder: Recorder, announce: Callable[[int, RunSpec], None]
-) -> RunReport:
+def run_all(specs: Sequence[RunSpec], target: Target, recorder: Recorder, narrator: Narrator) -> RunReport:
     """Run the specs one after the other. Ctrl-C ends the one that runs, records it, and leaves the rest untouched."""
     finished: list[FinishedRun] = []
-    for number, spec in enumerate(specs):
-        announce(number, spec)
+    for number, spec in enumerate(specs, start=1):
+        narrator.started(number, len(specs), spec)
         recorder.opened(spec)
         evidence, interrupted = _evidence_of(spec, target)
-        finished.append(recorder.closed(spec, evidence, judge(evidence)))
+        run = recorder.closed(spec, evidence, judge(evidence))
+        finished.append(run)
+        narrator.ended(number, len(specs), run)
         if interrupted:
-            rest = tuple(later.card.name for later in specs[number + 1 :])
+            rest = tuple(later.card.name for later in specs[number:])
             return RunReport(tuple(finished), rest, interrupted=True)
     return RunReport(tuple(finished))
 
