@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _BOM = "\ufeff"  # a blank to the \\s of the schema, but not to int()
 
 DEFAULT_TIMEOUT = 7200.0  # seconds, for a card that says nothing
 
 
-@dataclass(frozen=True)
-class CardOrigin:
-    """Where a card was written: the file (or the script that generated it), and its index in the array there."""
+class CardOrigin(NamedTuple):
+    """Where a card was written: the file (or the script that generated it), and its place in the array there."""
 
     file: Path
-    index: int | None = None
+    position: int | None = None
 
 
 @dataclass(frozen=True)

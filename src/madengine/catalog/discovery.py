@@ -10,15 +10,19 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from madengine.catalog.card import ModelCard
-from madengine.catalog.dynamic import SCRIPT_NAME, Generated, ScriptRunner
 from madengine.catalog.problems import CardProblem
 from madengine.catalog.reading import CardFile, hide_duplicates, read_cards
 from madengine.catalog.rules import shown, unshowable
 from madengine.core.errors import DiscoveryError, MADEngineError
 
+if TYPE_CHECKING:
+    from madengine.catalog.dynamic import Generated, ScriptRunner
+
 FILE_NAME = "models.json"
+SCRIPT_NAME = "get_models_json.py"
 FOLDER_VARIABLE = "MODEL_DIR"
 _LINES_SHOWN = 200  # problems of one file that get a line number; finding one costs a pass over the text
 _HOW_TO_POINT = f"go to the folder of a model package, or set {FOLDER_VARIABLE} to it"
@@ -58,15 +62,9 @@ def discover(package: Path, *, environment: Mapping[str, str] | None = None) -> 
     ``environment`` (default: this process's) is what generating scripts inherit; its ``MAD_DISCOVERY_TIMEOUT`` is
     their time limit in seconds. Raises DiscoveryError when the folder holds nothing that belongs to a package.
     """
-    runner = ScriptRunner.from_environment(package, os.environ if environment is None else environment)
     written, generating, problems = _sources(package)
-    if not (written or generating or problems):
-        raise DiscoveryError(
-            f"{shown(str(package), 400)} is no model package: neither {FILE_NAME} nor scripts/*/{FILE_NAME} nor "
-            f"scripts/*/{SCRIPT_NAME} is there",
-            hint=_HOW_TO_POINT,
-        )
-    generated = _generate([source.path for source in generating], runner)
+    runner = _runner(package, os.environ if environment is None else environment) if generating else None
+    generated = _generate([source.path for source in generating], runner) if runner else {}
     cards: list[ModelCard] = []
     updatable: set[str] = set()
     for source in sorted([*written, *generating], key=lambda source: source.scope):
@@ -74,8 +72,30 @@ def discover(package: Path, *, environment: Mapping[str, str] | None = None) -> 
         found, faults = _read_file(source) if outcome is None else _take(source, outcome, updatable)
         cards += found
         problems += faults
+    if not cards and not problems:
+        raise _nothing_found(package, [*written, *generating])
     kept, duplicates = hide_duplicates(cards)
     return Catalog(package, kept, (*problems, *duplicates), frozenset(updatable), runner)
+
+
+def _nothing_found(package: Path, empty: Sequence[CardFile]) -> DiscoveryError:
+    looked = f"{FILE_NAME}, scripts/*/{FILE_NAME} and scripts/*/{SCRIPT_NAME}"
+    if empty:
+        files = ", ".join(str(source.path.relative_to(package)) for source in empty[:5])
+        return DiscoveryError(
+            f"the package {shown(str(package), 400)} has no models: {files} {'is' if len(empty) == 1 else 'are'} empty "
+            f"(looked for {looked})",
+            hint=_HOW_TO_POINT,
+        )
+    return DiscoveryError(
+        f"{shown(str(package), 400)} is no model package: none of {looked} is there", hint=_HOW_TO_POINT
+    )
+
+
+def _runner(package: Path, environment: Mapping[str, str]) -> ScriptRunner:
+    from madengine.catalog.dynamic import ScriptRunner
+
+    return ScriptRunner.from_environment(package, environment)
 
 
 def _sources(package: Path) -> tuple[list[CardFile], list[CardFile], list[CardProblem]]:
@@ -142,8 +162,6 @@ def _with_lines(problems: Sequence[CardProblem], text: str) -> list[CardProblem]
 
 def _generate(scripts: Sequence[Path], runner: ScriptRunner) -> dict[Path, Generated | DiscoveryError]:
     """The answers of all scripts; they run side by side, so that several slow ones cost the time of one."""
-    if not scripts:
-        return {}
     import threading
     from concurrent.futures import ThreadPoolExecutor
 

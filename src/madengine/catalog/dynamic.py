@@ -20,7 +20,6 @@ from madengine.core.errors import ConfigurationError, DiscoveryError
 if TYPE_CHECKING:
     import threading
 
-SCRIPT_NAME = "get_models_json.py"
 LIMIT_VARIABLE = "MAD_DISCOVERY_TIMEOUT"
 DEFAULT_LIMIT = 60.0  # seconds that a script may take
 _TAIL = 4096  # bytes of a script's chatter that are kept

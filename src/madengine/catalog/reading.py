@@ -129,12 +129,12 @@ def _duplicate(card: ModelCard, winner: ModelCard) -> CardProblem:
     origin, earlier = card.origin, winner.origin
     if origin is None or earlier is None:
         raise ValueError(f"card {card.name} has no origin")
-    other = CardProblem(ProblemKind.DUPLICATE, earlier.file, "", f"/{earlier.index}")
+    other = CardProblem(ProblemKind.DUPLICATE, earlier.file, "", f"/{earlier.position}")
     return CardProblem(
         ProblemKind.DUPLICATE,
         origin.file,
         f"the name {shown(card.name)} is already taken by {other.where}, which counts",
-        f"/{origin.index}/name",
+        f"/{origin.position}/name",
         card=card,
         scope=card.scope,
     )

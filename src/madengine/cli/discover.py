@@ -33,10 +33,19 @@ def discover(tags: Sequence[str], model_dir: str | None, as_json: bool) -> int:
     """
     import gc
 
+    collecting = gc.isenabled()
+    gc.disable()  # read, print, end: nothing becomes garbage, and looking for it would take half of the time
+    try:
+        return _list(tags, model_dir, as_json)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _list(tags: Sequence[str], model_dir: str | None, as_json: bool) -> int:
     from madengine.catalog.discovery import discover as find
     from madengine.catalog.discovery import package_root
 
-    gc.disable()  # read, print, end: nothing becomes garbage, and looking for it would take half of the time
     catalog = find(package_root(model_dir, os.environ))
     cards, problems = _chosen(catalog, tags)
     if as_json:
@@ -60,11 +69,13 @@ def _chosen(catalog: Catalog, tags: Sequence[str]) -> tuple[Sequence[ModelCard],
 
 
 def _print_json(cards: Sequence[ModelCard]) -> None:
-    """One object, one card a line: the C encoder writes it in one go, and it can be read and compared."""
+    """One object, a key a line, so that it can be read and compared: still one call of the encoder written in C."""
     import json
 
-    lines = json.JSONEncoder(check_circular=False).encode([card.raw for card in cards])
-    sys.stdout.write(f'{{"models": {lines}}}\n')
+    encoder = json.JSONEncoder(check_circular=False, separators=(",\n", ": "))
+    sys.stdout.write('{"models": ')
+    sys.stdout.write(encoder.encode([card.raw for card in cards]))
+    sys.stdout.write("}\n")
 
 
 def _print_table(cards: Sequence[ModelCard]) -> None:
@@ -84,7 +95,7 @@ def _row(card: ModelCard) -> list[str]:
     if len(words) + len(precision) > _LONGEST_CELL or not (words + precision).isprintable():
         words, precision = _cell(words), _cell(precision)
     gpus = card.text("n_gpus").strip()
-    return [card.name, words, "all" if gpus[:1] in {"", "-"} else gpus, precision]
+    return [card.raw["name"], words, "all" if gpus[:1] in {"", "-"} else gpus, precision]
 
 
 def _cell(text: str) -> str:

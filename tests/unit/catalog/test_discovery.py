@@ -55,6 +55,13 @@ def test_a_folder_without_cards_says_what_was_looked_for(tmp_path: Path) -> None
     assert all(word in text for word in ("models.json", "scripts/*/models.json", "get_models_json.py", "MODEL_DIR"))
 
 
+def test_a_package_whose_files_are_empty_lists_is_named_with_them(tmp_path: Path) -> None:
+    write_cards(tmp_path, [])
+    write_script(tmp_path, "def list_models(): return []")
+    with pytest.raises(DiscoveryError, match=r"has no models: models.json, scripts/gen/get_models_json.py are empty"):
+        discover(tmp_path)
+
+
 def test_cards_of_root_and_folders_are_listed_with_paths_relative_to_the_package(tmp_path: Path) -> None:
     write_cards(tmp_path, [card("root")])
     write_cards(tmp_path, [card("x", dockerfile="../../docker/y.glm5", scripts="run.sh", note={"a": 1})], "vllm")

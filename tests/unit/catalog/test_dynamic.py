@@ -140,6 +140,7 @@ def test_several_scripts_run_side_by_side(tmp_path: Path) -> None:
     """
     write_script(tmp_path, meet.format(me="a", other="b"), "a")
     write_script(tmp_path, meet.format(me="b", other="a"), "b")
+    write_cards(tmp_path, [card("x")])
     meeting = tmp_path / "meeting"
     meeting.mkdir()
     assert discover(tmp_path, environment={"MEETING": str(meeting), "MAD_DISCOVERY_TIMEOUT": "20"}).problems == ()
