@@ -1,0 +1,88 @@
+"""What works on this machine, and what to do about the rest."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from madengine.catalog.discovery import discover
+from madengine.core.errors import MADEngineError
+from madengine.execution.engine import ContainerEngine
+from madengine.execution.gpu import GpuInventory
+
+LITTLE_SPACE = 10 << 30  # bytes; images and workspaces of real models need more
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. ``state`` is ok, warning or problem; ``remedy`` is empty where none is needed."""
+
+    subject: str
+    state: str
+    detail: str
+    remedy: str = ""
+
+
+def examine(
+    package: Path, load: Callable[[str], ContainerEngine], detect: Callable[[], GpuInventory]
+) -> tuple[Finding, ...]:
+    """Look at everything that a run on this machine relies on. Starts nothing, changes nothing."""
+    return (
+        Finding("python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
+        _git(),
+        *_engines(load),
+        _gpus(detect),
+        _directory(Path.cwd()),
+        _package(package),
+    )
+
+
+def _git() -> Finding:
+    if shutil.which("git"):
+        return Finding("git", "ok", "found")
+    return Finding("git", "warning", "not found", "install git: cards with a url are cloned, commits are recorded")
+
+
+def _engines(load: Callable[[str], ContainerEngine]) -> Iterator[Finding]:
+    """A container engine that does not work is a warning: the host engine runs scripts all the same."""
+    for name in ("docker", "podman"):
+        problem = load(name).problem()
+        if problem is None:
+            yield Finding(name, "ok", "answers")
+        else:
+            yield Finding(name, "warning", problem, f"start {name}, or run with --engine host")
+    yield Finding("host engine", "ok", "runs scripts on this machine without a container")
+
+
+def _gpus(detect: Callable[[], GpuInventory]) -> Finding:
+    found = detect()
+    if found.vendor == "CPU":
+        return Finding("gpus", "ok", "none: cards that ask for 0 or all GPUs run on the CPU")
+    facts = " ".join(part for part in (found.vendor, found.architecture, found.product) if part)
+    return Finding("gpus", "ok", f"{found.count} x {facts}")
+
+
+def _directory(folder: Path) -> Finding:
+    if not os.access(folder, os.W_OK):
+        return Finding("directory", "problem", f"{folder} cannot be written", "change to a directory of yours")
+    free = shutil.disk_usage(folder).free
+    shown = f"{folder}, {free / (1 << 30):.1f} GiB free"
+    if free < LITTLE_SPACE:
+        return Finding("directory", "warning", shown, "runs and images of large models may fill the disk")
+    return Finding("directory", "ok", shown)
+
+
+def _package(package: Path) -> Finding:
+    try:
+        catalog = discover(package)
+    except MADEngineError as error:
+        return Finding("package", "warning", str(error), "change to a model package, or set MODEL_DIR")
+    broken = sum(problem.is_error for problem in catalog.problems)
+    detail = f"{package}: {len(catalog.cards)} model cards"
+    if broken:
+        return Finding("package", "problem", f"{detail}, {broken} problems", "see `madengine discover`")
+    return Finding("package", "ok", detail)

@@ -1,0 +1,78 @@
+"""Tables and remarks: plain where no terminal is, safe everywhere."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from madengine.cli import views
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def no_colour_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("variables", "terminal", "wanted"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"NO_COLOR": "1"}, True, False),
+        ({"TERM": "dumb"}, True, False),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
+    ],
+)
+def test_colour_is_for_terminals_that_want_it(
+    variables: dict[str, str], terminal: bool, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert views.wants_colour(Terminal() if terminal else io.StringIO()) is wanted
+
+
+def test_a_table_in_a_pipe_is_aligned_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
+    views.table(("model", "status"), [["a", "SUCCESS"], ["longer", "FAILURE"]])
+    assert capsys.readouterr().out == "model   status\na       SUCCESS\nlonger  FAILURE\n"
+
+
+def test_a_table_on_a_terminal_holds_the_same_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    views.table(("model", "status"), [["[bold]x[/bold]", "SUCCESS"]], styles=("bold",))
+    assert "[bold]x[/bold]" in screen.getvalue()
+    assert "SUCCESS" in screen.getvalue()
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J", "a\rb", "\x07", "\ud800", "\u202e"])
+def test_a_name_cannot_drive_the_terminal(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    views.say(text)
+    views.table(("a",), [[text]])
+    captured = capsys.readouterr()
+    assert text not in captured.out + captured.err
+
+
+def test_remarks_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    views.say("one")
+    views.warn("two")
+    views.fail("three")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "one\nwarning: two\nerror: three\n"
+
+
+def test_json_is_one_ascii_object(capsys: pytest.CaptureFixture[str]) -> None:
+    views.print_json({"a": "\u00fc\ud800"})
+    shown = capsys.readouterr().out
+    assert shown.isascii()
+    assert json.loads(shown) == {"a": "\u00fc\ud800"}
