@@ -13,7 +13,7 @@ from madengine.cli.validate_kinds import NAMES, Kind, kind_of_columns, kind_of_d
 from madengine.core.documents import BYTE_ORDER_MARK, DocumentError, parse_json, printable, read_text
 from madengine.core.json_positions import lines_of
 from madengine.schemas.problems import PROBLEM_LIMIT, Problem, Severity
-from madengine.schemas.unfilled import unfilled_values
+from madengine.schemas.unfilled import each_unfilled_value
 
 _FILL_IN = "fill it in, or remove the key if it is optional"
 _READY_IMAGE = "DOCKER_IMAGE_NAME"
@@ -130,11 +130,11 @@ def _remarks(document: Any, file: str, environment: Mapping[str, str]) -> list[P
 
 
 def _cards(document: Any, file: str, _: Mapping[str, str]) -> list[Problem]:
-    from madengine.schemas.cards import validate_model_cards
+    from madengine.schemas.cards import each_card_problem
 
     unfilled = [_as_card(problem) for problem in _unfilled(document)]
-    problems = validate_model_cards(document, file)
-    if isinstance(document, list):
+    problems = list(islice(each_card_problem(document), PROBLEM_LIMIT + 1))
+    if isinstance(document, list) and len(problems) <= PROBLEM_LIMIT:
         problems += _beyond_the_schema(document, file, problems)
     return _without(problems, unfilled) + unfilled
 
@@ -183,7 +183,8 @@ for _kind in NAMES:
 
 
 def _unfilled(document: Any) -> list[Problem]:
-    return [_template(pointer, value) for pointer, value in unfilled_values(document)]
+    found = islice(each_unfilled_value(document), PROBLEM_LIMIT + 1)
+    return [_template(pointer, value) for pointer, value in found]
 
 
 def _template(pointer: str, value: str) -> Problem:

@@ -21,14 +21,18 @@ def validate_model_cards(cards: Any, source: str | None = None) -> list[Problem]
 
     ``source`` names the file. The hint of a problem names the card, when it has a name.
     """
+    return list(each_card_problem(cards))
+
+
+def each_card_problem(cards: Any) -> Iterator[Problem]:
+    """The problems of :func:`validate_model_cards`, one by one."""
     if not isinstance(cards, list):
-        return [Problem("error", "type", "", None, f"found {wording.found(cards)}, allowed: a list of model cards")]
-    problems: list[Problem] = []
+        yield Problem("error", "type", "", None, f"found {wording.found(cards)}, allowed: a list of model cards")
+        return
     for index, card in enumerate(cards):
         if is_valid("model_card", card) and "slurm" not in card:
             continue
-        problems += [_placed(violation, index, card) for violation in islice(card_violations(card), CARD_LIMIT)]
-    return problems
+        yield from (_placed(violation, index, card) for violation in islice(card_violations(card), CARD_LIMIT))
 
 
 def card_violations(card: Any) -> Iterator[Violation]:

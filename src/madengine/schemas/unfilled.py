@@ -6,8 +6,9 @@ Five dialects are in use in MAD's templates: ``<FILL_NAME free text>``, ``<OPTIO
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
 from madengine.core.documents import printable
@@ -28,9 +29,9 @@ _Place = tuple[tuple[str | int, ...], Any]  # path and value
 _COMMENT = ("_comment", "_note", "_usage", "_description")
 
 
-def is_comment(key: str) -> bool:
+def is_comment(key: object) -> bool:
     """Whether a key holds a remark for people."""
-    return key.startswith(_COMMENT)
+    return isinstance(key, str) and key.startswith(_COMMENT)
 
 
 def may_be_unfilled(text: str) -> bool:
@@ -50,27 +51,36 @@ def unfilled_values(document: Any) -> list[tuple[str, str]]:
 
     A key that is one has the pointer of its member. Comment keys are not searched.
     """
-    found: list[tuple[str, str]] = []
-    stack: list[_Place] = [((), document)]
+    return list(each_unfilled_value(document))
+
+
+def each_unfilled_value(document: Any) -> Iterator[tuple[str, str]]:
+    """The values of :func:`unfilled_values`, one by one."""
+    stack: list[_Place] = [((), document)] if _has_candidates(document) else []
     while stack:
         path, value = stack.pop()
         if path and isinstance(path[-1], str):
-            found += [(pointer_of(path), template) for template in templates_in(path[-1])]
+            yield from ((pointer_of(path), template) for template in templates_in(path[-1]))
         if isinstance(value, str):
-            found += [(pointer_of(path), template) for template in templates_in(value)]
+            yield from ((pointer_of(path), template) for template in templates_in(value))
         elif isinstance(value, dict):
-            stack += _worth_a_look(path, ((key, item) for key, item in value.items() if not is_comment(key)))
+            found = [((*path, key), item) for key, item in value.items() if _is_worth_a_look(key, item)]
+            stack += reversed(found)
         elif isinstance(value, list):
-            stack += _worth_a_look(path, enumerate(value))
-    return found
+            stack += [((*path, index), value[index]) for index in reversed(range(len(value)))]
 
 
-def _worth_a_look(path: tuple[str | int, ...], members: Iterable[tuple[str | int, Any]]) -> list[_Place]:
-    """The members that can hold a template value, the last one first: it is the one that a stack gives back last."""
-    found: list[_Place] = []
-    for key, item in members:
-        is_open = may_be_unfilled(item) if isinstance(item, str) else isinstance(item, (dict, list))
-        if is_open or (isinstance(key, str) and may_be_unfilled(key)):
-            found.append(((*path, key), item))
-    found.reverse()
-    return found
+def _has_candidates(document: Any) -> bool:
+    """Whether any text of the document can be a template value. Most have none, and writing it is C code."""
+    try:
+        return may_be_unfilled(json.dumps(document, ensure_ascii=False))
+    except (TypeError, ValueError, RecursionError):  # not a JSON document: walk it
+        return True
+
+
+def _is_worth_a_look(key: Any, item: Any) -> bool:
+    return not is_comment(key) and (isinstance(item, (dict, list)) or _is_open(item) or _is_open(key))
+
+
+def _is_open(item: Any) -> bool:
+    return isinstance(item, str) and may_be_unfilled(item)
