@@ -24,6 +24,7 @@ DEFAULT_PATTERNS = (
     "ImportError:",
     "ModuleNotFoundError:",
 )
+REGEX_REACH = 4 << 10  # bytes of a line that an own expression sees at once: a bad one costs their square at least
 DEFAULT_BENIGN = ("[rocprofv3]", "FutureWarning", "rpd_tracer")
 
 # rocprof's own log: glog with an eight-digit date and a C++ source file. The four-digit date of PyTorch's elastic
@@ -65,7 +66,9 @@ class Pattern:
         """Whether the line holds the literal text or matches the expression."""
         if self.literal in line:
             return True
-        return self.regex is not None and self.regex.search(line.decode("utf-8", "replace")) is not None
+        if self.regex is None:
+            return False
+        return self.regex.search(line[:REGEX_REACH].decode("utf-8", "replace")) is not None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from madengine.reporting.log_rules import CompiledRules, Pattern, ScanRules, compile_rules
+from madengine.reporting.log_rules import REGEX_REACH, CompiledRules, Pattern, ScanRules, compile_rules
 from madengine.reporting.metric_lines import (
     HUGGING_FACE,
     STATEMENT,
@@ -27,7 +27,6 @@ from madengine.verdict.evidence import LogFinding, Measurement
 
 CHUNK = 256 << 10  # bytes read at once
 REACH = 8 << 10  # bytes before and after a hit that count as its line
-_REGEX_REACH = 4 << 10  # bytes of a line that an own expression sees at once
 _REGEX_OVERLAP = 512  # bytes that two pieces of an overlong line share
 _BEFORE_METRIC = 1 << 10  # bytes that may stand before a metric's key, colour codes included
 _TEXT_LIMIT = 300  # characters of a line that a finding quotes
@@ -234,7 +233,7 @@ class LogScan:
 
     def _first_regex(self, rules: CompiledRules, start: int, stop: int) -> _Hit | None:
         """The first line, or piece of an overlong line, that an own expression matches."""
-        reach = min(_REGEX_REACH, self._reach)
+        reach = min(REGEX_REACH, self._reach)
         at = max(start, self._next_line - self._base)
         while at < stop:
             end = self._line_end(at, reach)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from madengine.reporting import csv_rows
 from madengine.reporting.csv_rows import LINE_LIMIT, Header, NotCsvError, read_header, read_rows
 from madengine.reporting.plain_file import MissingFileError, NotReadableError
 
@@ -68,6 +70,11 @@ def test_a_quoted_cell_may_hold_commas_quotes_and_line_breaks(tmp_path: Path) ->
 def test_a_repeated_header_is_no_row(tmp_path: Path) -> None:
     path = written(tmp_path, 'model,performance,metric\na,1,x\n Model ,"PERFORMANCE",metric\nb,2,y\n')
     assert cells(path) == [(2, ["a", "1", "x"]), (4, ["b", "2", "y"])]
+
+
+def test_a_repeated_header_without_a_metric_column_is_no_row_either(tmp_path: Path) -> None:
+    path = written(tmp_path, "model,performance\na,1\nModel,Performance\nb,2\nperformance,model\n")
+    assert cells(path) == [(2, ["a", "1"]), (4, ["b", "2"]), (5, ["performance", "model"])]
 
 
 def test_a_header_with_other_columns_holds_for_the_rows_that_follow(tmp_path: Path) -> None:
@@ -160,6 +167,19 @@ def test_only_a_regular_file_is_opened(tmp_path: Path) -> None:
         read_header(tmp_path / ("x" * 300))
     with pytest.raises(NotReadableError, match="null"):
         read_header(tmp_path / "a\0b")
+
+
+def test_a_read_that_fails_names_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(io.RawIOBase):
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: object) -> int:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(csv_rows, "open_plain", lambda path: Broken())
+    with pytest.raises(NotReadableError, match="line 1: Input/output error"):
+        read_header(tmp_path / "x.csv")
 
 
 def test_a_file_without_permission_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

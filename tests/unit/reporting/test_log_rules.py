@@ -8,7 +8,7 @@ import pytest
 
 from madengine.core.errors import ConfigurationError
 from madengine.execution.spec import LogScanRules
-from madengine.reporting.log_rules import DEFAULT_PATTERNS, compile_rules
+from madengine.reporting.log_rules import DEFAULT_PATTERNS, REGEX_REACH, compile_rules
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,12 @@ def test_an_own_pattern_also_matches_as_literal_text() -> None:
 
 def test_a_pattern_beyond_ascii_matches_the_decoded_line() -> None:
     assert matched("größe 5: Überlauf".encode(), LogScanRules(patterns=("[üÜ]berlauf",))) == "[üÜ]berlauf"
+
+
+def test_an_own_expression_sees_only_the_beginning_of_an_overlong_line() -> None:
+    rules = LogScanRules(patterns=("a[b]c",))
+    assert matched(b"x" * (REGEX_REACH - 3) + b"abc", rules) == "a[b]c"
+    assert matched(b"x" * (REGEX_REACH - 2) + b"abc", rules) is None
 
 
 def test_a_switched_off_scan_has_no_patterns() -> None:
