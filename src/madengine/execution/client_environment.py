@@ -3,6 +3,9 @@
 ``docker run -e NAME`` takes the value from the client's own environment, so that no value stands in a process list. A
 variable that the client reads itself - where its engine is, its home, its proxy - would lead it astray there. Such a
 variable travels under another name and gets its own back inside the container.
+
+What a container was given is no secret before those who may talk to its engine: ``docker inspect`` shows it to them as
+long as the container is there.
 """
 
 from __future__ import annotations

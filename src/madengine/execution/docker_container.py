@@ -15,7 +15,7 @@ from typing import Any
 from madengine.core.errors import ExecutionError
 from madengine.core.process import Completed, StreamResult, run, stream
 from madengine.execution.client_environment import Passing, passing
-from madengine.execution.docker_words import SIGNALLER, WORKSPACE, WRAPPER, Dialect, exec_words, mount_words
+from madengine.execution.docker_words import SIGNALLER, WAITING, WORKSPACE, WRAPPER, Dialect, exec_words, mount_words
 from madengine.execution.engine import ContainerRequest, ExecResult, Mount, Output
 from madengine.execution.watch import Watched, watched
 
@@ -133,6 +133,8 @@ class CommandContainer:
             return f"container {self.name} was removed from outside while it ran", False
         out_of_memory = bool(state.get("OOMKilled"))
         if not state.get("Running"):
+            if state.get("ExitCode") in CANNOT_START:
+                return f"the image {self._request.image} has no {WAITING[0]}, with which a container waits", False
             how = "ran out of memory" if out_of_memory else "was ended from outside"
             return f"container {self.name} {how} (exit code {state.get('ExitCode')})", out_of_memory
         return "", out_of_memory and exit_code == KILLED
