@@ -185,8 +185,9 @@ def _broken_error(broken: Sequence[CardProblem]) -> DiscoveryError:
 
 
 def _no_match(pattern: str, index: CardIndex, catalog: Catalog) -> DiscoveryError:
-    unread = sum(problem.kind is ProblemKind.FILE for problem in catalog.problems)
-    aside = f"; {unread} file{'s' * (unread > 1)} of the package could not be read" if unread else ""
+    unread = [problem for problem in catalog.problems if problem.kind is ProblemKind.FILE]
+    files = f"{len(unread)} file{'s' * (len(unread) > 1)} of the package could not be read"
+    aside = f"; {files}: {unread[0].where}: {unread[0].message}" if unread else ""
     close = index.closest(pattern)
     hint = f"closest: {', '.join(close)}" if close else "`madengine discover` lists every model with its tags"
     return DiscoveryError(f"no model has the tag or name {shown(pattern)}{aside}", hint=hint)

@@ -112,12 +112,12 @@ def _env_file(manifest: BuildManifest) -> dict[str, str]:
 def _tool_files(request: RunRequest) -> list[Path]:
     own = request.package / PACKAGE_TOOLS
     named = [request.tools_config] if request.tools_config else []
-    return [TOOLS_FILE, *([own] if own.is_file() else []), *named]
+    return [TOOLS_FILE, *([own] if os.path.lexists(own) else []), *named]
 
 
 def _data(request: RunRequest) -> Mapping[str, Any] | None:
     own = request.package / PACKAGE_DATA
-    path = request.data_config or (own if own.is_file() else None)
+    path = request.data_config or (own if os.path.lexists(own) else None)
     return load_data_config(path) if path else None
 
 
