@@ -37,6 +37,7 @@ CASES = (
         statuses=("NO_METRIC",),
     ),
     Case("exits_7", "exit 7\n", "FAILURE", 3, 3, ("exited 7",), statuses=("FAILURE",)),
+    Case("exits_5", "exit 5\n", "FAILURE", 3, 3, ("exited 5",), statuses=("FAILURE",)),
     Case("measures_exits_3", MEASURES + "exit 3\n", "INCOMPLETE", 0, 3, ("exited 3",), statuses=("SUCCESS",)),
     Case(
         "misspelt_csv",

@@ -87,7 +87,7 @@ class _Run:
         self._workspace = prepare(spec, note=self._note)
         self._observer.phase("container")
         self._container = self._engine.start(_request(spec, self._engine))
-        self._readings = Readings(spec, self._workspace, self._given(self._workspace, self._container))
+        self._readings = Readings(spec, self._workspace, results_variable(spec))
         for note in self._container.notes:
             self._note(note)
 
@@ -130,7 +130,7 @@ class _Run:
         """All that was seen."""
         assert self._readings is not None
         result = self._result
-        node = NodeReport(0, os.uname().nodename, result.exit_code, self._detail(), result.out_of_memory)
+        node = NodeReport(0, os.uname().nodename, result.exit_code, self._detail(), result.out_of_memory, script=True)
         return self._readings.evidence(node, self._interruption(), self.notes)
 
     def _hooks_before(self) -> bool:
@@ -185,14 +185,6 @@ class _Run:
         assert self._container is not None
         return self._container
 
-    def _given(self, workspace: Workspace, container: Container) -> dict[str, str]:
-        """Where the script is told to put its results, unless the user tells it."""
-        spec = self._spec
-        if not spec.results_file:
-            return {}
-        own = container.path(f"{workspace.inside}/{spec.results_file}")
-        return {OUTPUT_VARIABLE: spec.environment.get(OUTPUT_VARIABLE) or own}
-
     def _time_left(self) -> float:
         return HOOK_LIMIT if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
@@ -229,6 +221,16 @@ def model_argv(spec: RunSpec) -> tuple[str, ...]:
     """
     script = spec.script.file if not spec.script.file.startswith("-") else f"./{spec.script.file}"
     return (*spec.prefix, *spec.script.interpreter, script, *split_words(spec.script.args))
+
+
+def results_variable(spec: RunSpec) -> dict[str, str]:
+    """The variable that tells a script how its results file is called: a bare name, since scripts put ``../`` before it.
+
+    A value that the user gives stands; without a declared file there is no variable.
+    """
+    if not spec.results_file:
+        return {}
+    return {OUTPUT_VARIABLE: spec.environment.get(OUTPUT_VARIABLE) or spec.results_file}
 
 
 def hook_path(hook: HookScript) -> str:

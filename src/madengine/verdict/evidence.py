@@ -46,7 +46,8 @@ class NodeReport:
 
     ``exit_code`` is None when the rank never reported; ``detail`` then says what was looked at (a marker's path,
     a parse error). Beside an exit code it says what more is known of a failure. ``out_of_memory`` is what the container
-    engine or scheduler stated, not a guess.
+    engine or scheduler stated, not a guess. ``script`` says that the code is the model script's own and not that of a
+    madengine on the node: 5 then has no meaning of ours.
     """
 
     rank: int
@@ -54,14 +55,16 @@ class NodeReport:
     exit_code: int | None = None
     detail: str = ""
     out_of_memory: bool = False
+    script: bool = False
 
     @property
     def clean(self) -> bool:
-        """Whether the rank did its part: 0, or 5 when it printed no metric of its own (one rank prints for all).
+        """Whether the rank did its part: 0, or 5 when its madengine found no metric (one rank prints for all).
 
         Kubernetes can state OOMKilled beside an exit code of 0, so that statement counts whatever the code.
         """
-        return self.exit_code in (0, 5) and not self.out_of_memory
+        well = (0,) if self.script else (0, 5)
+        return self.exit_code in well and not self.out_of_memory
 
 
 @dataclass(frozen=True)

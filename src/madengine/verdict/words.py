@@ -21,6 +21,7 @@ from madengine.verdict.evidence import (
     SchedulerReport,
 )
 
+NO_METRIC = 5  # of a madengine on a node, see exit_code.py
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _LONGEST_QUOTE = 200
 _HIGHEST_SIGNAL = 64
@@ -88,7 +89,9 @@ def exit_words(code: int, out_of_memory: bool = False) -> str:
 
 def node_words(node: NodeReport, alone: bool = False) -> str:
     """What became of one node. ``alone`` means that it is the run's only node and no scheduler stands above it."""
-    if node.exit_code is not None:
+    if node.script and node.exit_code == NO_METRIC and not node.out_of_memory:
+        fate = f"exited {node.exit_code}"  # the script's own code, to which we give no meaning
+    elif node.exit_code is not None:
         fate = exit_words(node.exit_code, node.out_of_memory)
     else:
         fate = f"reported no status ({'out of memory' if node.out_of_memory else 'killed or lost'})"

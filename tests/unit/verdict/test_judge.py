@@ -367,6 +367,17 @@ def test_exit_5_with_out_of_memory_is_a_failure_and_no_quiet_node() -> None:
     assert verdict == Verdict(Outcome.FAILURE, "the script exited 5 (out of memory)", exit_code=3, strict_exit_code=3)
 
 
+def test_a_scripts_own_exit_5_is_a_failure_like_any_other() -> None:
+    own = NodeReport(0, exit_code=5, script=True)
+    assert judge(evidence(nodes=(own,))).reason == "the script exited 5"
+    assert judge(evidence(nodes=(own,))).outcome is Outcome.FAILURE
+    assert judge(evidence(METRIC, nodes=(own,))).outcome is Outcome.INCOMPLETE
+
+
+def test_a_scripts_own_exit_0_is_clean() -> None:
+    assert judge(evidence(METRIC, nodes=(NodeReport(0, exit_code=0, script=True),))).outcome is Outcome.SUCCESS
+
+
 def test_a_scheduler_that_says_completed_does_not_hide_a_failed_node() -> None:
     assert judge(evidence(nodes=(node(0, 3),), scheduler=COMPLETED)).reason == "node 0 (gpu-00) exited 3"
 
