@@ -1,8 +1,6 @@
 """``python -m madengine``."""
 
-import sys
-
-from madengine.cli.main import main
+from madengine.cli.main import console
 
 if __name__ == "__main__":
-    sys.exit(main())
+    console()

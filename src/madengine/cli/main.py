@@ -6,9 +6,10 @@ imports what it needs when it is called. A test holds the list of modules that `
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     import click
@@ -47,6 +48,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"madengine {__version__}\n")
         return 0
     return _guarded(words)
+
+
+def console() -> NoReturn:
+    """What the installed ``madengine`` command calls: :func:`main`, then out.
+
+    The interpreter is not torn down piece by piece: after ten thousand cards that alone would take as long as starting
+    it.
+    """
+    code = main()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            code = code or 1
+    os._exit(code)
 
 
 def _guarded(words: list[str]) -> int:
@@ -106,8 +122,6 @@ def _show_usage_error(error: click.ClickException) -> None:
 
 def _show_unexpected(error: Exception) -> None:
     """A defect of the product: one line, and the traceback only for who asks for it (values may be secrets)."""
-    import os
-
     from madengine.cli import views
     from madengine.core.redact import Redactor, is_secret_name
 
@@ -124,8 +138,6 @@ def _show_unexpected(error: Exception) -> None:
 
 def _silence_stdout() -> None:
     """The reader went away (``| head``): keep the interpreter from complaining about it at exit."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -181,4 +193,4 @@ def _unknown_command(name: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    console()
