@@ -59,8 +59,9 @@ def test_a_declared_file_outranks_a_metric_line(tmp_path: Path) -> None:
     assert (run_dir(root) / "node_0" / "r.csv").is_file()
 
 
-def test_a_script_is_told_where_its_results_go(tmp_path: Path) -> None:
-    root = package(tmp_path, "printf 'model,performance,metric\\na,2,y\\n' >$MAD_OUTPUT_CSV")
+@pytest.mark.parametrize("place", ["", "./", "../"])
+def test_a_script_is_told_how_its_results_are_called(tmp_path: Path, place: str) -> None:
+    root = package(tmp_path, f"printf 'model,performance,metric\\na,2,y\\n' >{place}$MAD_OUTPUT_CSV")
     assert [m.value for m in run(root, results_file="r.csv").measurements] == [2.0]
 
 
