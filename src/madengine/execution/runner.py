@@ -224,7 +224,7 @@ def model_argv(spec: RunSpec) -> tuple[str, ...]:
 
 
 def results_variable(spec: RunSpec) -> dict[str, str]:
-    """The variable that tells a script how its results file is called: a bare name, since scripts put ``../`` before it.
+    """The variable that tells a script how its results file is called: a bare name, as scripts put ``../`` before it.
 
     A value that the user gives stands; without a declared file there is no variable.
     """
