@@ -94,9 +94,11 @@ def command(
 ) -> Callable[[], bytes]:
     """A job that runs a command to its end and returns its output; an exit code outside ``ok`` ends the benchmark.
 
-    ``env`` is added to the environment.
+    ``env`` is added to the environment. Python programs find their modules compiled, as an installed program does:
+    the first, uncounted repetition compiles what is not, which PYTHONDONTWRITEBYTECODE would forbid.
     """
-    environment = None if env is None else {**os.environ, **env}
+    environment = {**os.environ, **(env or {})}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
 
     def job() -> bytes:
         done = subprocess.run(
