@@ -6,6 +6,7 @@ imports what it needs when it is called. A test holds the list of modules that `
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -106,6 +107,9 @@ def _explained(error: Exception) -> int:
     if isinstance(error, click.Abort):
         views.fail("interrupted")
         return ExitCode.INTERRUPTED
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename is None:
+        views.fail(f"the output cannot be written: {error.strerror}")
+        return ExitCode.FAILURE
     _show_unexpected(error)
     return ExitCode.FAILURE
 

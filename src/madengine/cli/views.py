@@ -47,7 +47,7 @@ def print_json(document: Any) -> None:
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, styles: Sequence[str] = ()) -> None:
     """A table on standard output; ``styles`` are rich styles of the columns, used on terminals only."""
-    cells = [row if "".join(row).isprintable() else [printable(cell) for cell in row] for row in rows]
+    cells = [row if "".join(row).isprintable() else [printable(cell, keep="") for cell in row] for row in rows]
     if wants_colour(sys.stdout):
         _rich_table(headers, cells, styles)
     else:
@@ -61,12 +61,15 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return [line(*row).rstrip() for row in rows]
 
 
-def printable(text: str) -> str:
-    """Text with control characters and lone surrogates shown as escapes, so that a name cannot drive a terminal."""
+def printable(text: str, keep: str = "\n\t") -> str:
+    """Text with control characters and lone surrogates shown as escapes, so that a name cannot drive a terminal.
+
+    The characters in ``keep`` stay as they are; a cell of a table keeps none.
+    """
     if text.isprintable():
         return text
     return "".join(
-        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in text
+        char if char.isprintable() or char in keep else char.encode("unicode_escape").decode() for char in text
     )
 
 

@@ -16,7 +16,8 @@ _SHOWN = 3
 
 # The dialects of MAD's templates. What is in angle brackets would be a redirection from, and to, a file.
 _PLACEHOLDER = re.compile(
-    r"<(?:FILL|OPTIONAL)(?![a-z0-9])[^<>\n]*>?|<(?:supply|your)-[^<>\s]*>|(?<![\w-])CHANGE-ME(?![\w-])"
+    r"<(?:FILL|OPTIONAL)(?![a-z0-9])[^<>\n]*>?|<(?:supply|your)-[^<>\s]*>"
+    r"|(?<![\w-])CHANGE[-_]?ME(?![\w-])|(?<![\w-])SITE-[A-Z][A-Z0-9_-]*"
 )
 
 # Of a shell text: a comment, or what a comment cannot begin in. ``#`` is one only where a word would begin.

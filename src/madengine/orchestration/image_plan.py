@@ -123,6 +123,14 @@ def named_images(cards: Sequence[ModelCard], settings: Settings, options: BuildO
     return images
 
 
+def _with_image(card: ModelCard, image: str) -> ModelCard:
+    """The card whose ``DOCKER_IMAGE_NAME`` names the image it gets, where a template value still stands for it."""
+    written = card.env_vars.get(IMAGE_VARIABLE)
+    if not image or written is None or is_reference(written):
+        return card
+    return card.with_fields(env_vars={**card.block("env_vars"), IMAGE_VARIABLE: image})
+
+
 def _require_reference(image: str, where: str) -> None:
     if not is_reference(image):
         raise ConfigurationError(f"{image!r} is no name of an image", where=where, hint="for example rocm/vllm:latest")
@@ -162,7 +170,7 @@ class _Planner:
             script_plan(card, self._options.package)
             record = self._record(card)
             if record is not None:
-                self._keep(PlannedImage(card.name, card, record=record))
+                self._keep(PlannedImage(card.name, _with_image(card, record.docker_image), record=record))
                 return
             selection = select_dockerfiles(
                 find_dockerfiles(self._options.package, card.text("dockerfile")), self._context

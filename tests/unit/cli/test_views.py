@@ -76,3 +76,8 @@ def test_json_is_one_ascii_object(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert shown.isascii()
     assert json.loads(shown) == {"a": "\u00fc\ud800"}
+
+
+def test_a_cell_never_breaks_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    views.table(("a", "b"), [["x\ny", "\t"]])
+    assert capsys.readouterr().out == "a     b\nx\\ny  \\t\n"

@@ -127,6 +127,17 @@ def test_auto_refuses_placeholders_naming_every_card(package: Path) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("written", "given"), [("<supply-your-image>", "my/image:1"), ("their/image:2", "their/image:2")]
+)
+def test_a_template_value_for_the_image_gives_way_to_the_image_that_was_named(
+    package: Path, written: str, given: str
+) -> None:
+    one = card("a", env_vars={"DOCKER_IMAGE_NAME": written, "X": "1"})
+    (image,) = _plan(package, one, use_image="my/image:1").images
+    assert image.card.env_vars == {"DOCKER_IMAGE_NAME": given, "X": "1"}
+
+
 @pytest.mark.parametrize("image", ["<supply-your-image>", "-v=/:/x", "a b", "$(touch x)"])
 def test_an_image_that_is_none_is_refused(package: Path, image: str) -> None:
     with pytest.raises(ConfigurationError, match="is no name of an image"):
