@@ -145,7 +145,7 @@ def test_an_image_without_bash_is_told(tmp_path: Path) -> None:
     evidence = carry_out(run)
     assert evidence.nodes[0].exit_code in (126, 127)
     assert evidence.nodes[0].detail == "the image local/busybox:1 has no bash, which a model's script needs"
-    assert any("no bash" in note for note in evidence.notes)
+    assert "no bash" in judge(evidence).reason
 
 
 def test_an_image_that_is_not_there_is_refused_without_asking_a_registry(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ class _Run:
             if result.exit_code:
                 self._result = result
                 self._failed_hook = f"pre-script {hook.path} {_fate(result)}, the model's script was not run"
-                self._note(self._failed_hook)
+                self._observer.note(self._failed_hook)
                 return False
         return True
 
@@ -166,7 +166,7 @@ class _Run:
         limit = None if self._deadline is None else self._time_left()
         self._result = self._exec(self._argv, self._spec.log, limit)
         if self._result.detail:
-            self._note(self._result.detail)
+            self._observer.note(self._result.detail)
 
     def _exec(self, argv: Sequence[str], log: Path, limit: float | None) -> ExecResult:
         assert self._workspace is not None and self._readings is not None
