@@ -7,10 +7,8 @@ through :func:`safe_name`.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,18 +21,21 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+|\.{2,}")
 _DIGEST_AT_END = re.compile(rf"-[0-9a-f]{{{_DIGEST_LENGTH}}}\Z")
 
 
-def write_atomic(path: str | os.PathLike[str], data: str | bytes, mode: int | None = None) -> None:
+def write_atomic(
+    path: str | os.PathLike[str], data: str | bytes, mode: int | None = None, *, durable: bool = True
+) -> None:
     """Writes a file so that a reader, a full disk or a power cut sees the old content or the new, never a part.
 
     The data goes to a file of its own beside the target, to the disk, and then takes the target's name. ``mode`` are
     the permissions; None keeps those of an existing file and otherwise follows the umask. A symbolic link is written
-    through. Text is UTF-8. Raises :class:`MADEngineError` when the file cannot be written; the old one is then
-    untouched.
+    through. Text is UTF-8. ``durable`` False does not wait for the disk, which costs milliseconds each time: right for
+    what is of no use after a power cut or stands elsewhere too. Raises :class:`MADEngineError` when the file cannot be
+    written; the old one is then untouched.
     """
     target = Path(os.path.realpath(path))
     content = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
     try:
-        _replace(target, content, mode)
+        _replace(target, content, mode, durable)
     except OSError as error:
         raise MADEngineError(
             f"cannot be written: {error.strerror or error}",
@@ -43,22 +44,23 @@ def write_atomic(path: str | os.PathLike[str], data: str | bytes, mode: int | No
         ) from error
 
 
-def _replace(target: Path, content: bytes, mode: int | None) -> None:
+def _replace(target: Path, content: bytes, mode: int | None, durable: bool) -> None:
     existing = _status(target)
     if existing is not None and stat.S_ISDIR(existing.st_mode):
         raise IsADirectoryError(None, "it is a folder")
-    temporary = target.with_name(f".madengine-{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".madengine-{os.urandom(8).hex()}.tmp")
     try:
-        _write_new(temporary, content, existing, mode)
+        _write_new(temporary, content, existing, mode, durable)
         temporary.replace(target)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
         raise
-    _sync_folder(target.parent)
+    if durable:
+        _sync_folder(target.parent)
 
 
-def _write_new(path: Path, content: bytes, existing: os.stat_result | None, mode: int | None) -> None:
+def _write_new(path: Path, content: bytes, existing: os.stat_result | None, mode: int | None, durable: bool) -> None:
     wanted = stat.S_IMODE(existing.st_mode) if mode is None and existing is not None else mode
     # Until the permissions are set nobody else reads it; only without any wish the umask decides, at once.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if wanted is None else 0o600)
@@ -70,7 +72,8 @@ def _write_new(path: Path, content: bytes, existing: os.stat_result | None, mode
                 os.fchown(descriptor, existing.st_uid, existing.st_gid)
         if wanted is not None:
             os.fchmod(descriptor, wanted)
-        os.fsync(descriptor)
+        if durable:
+            os.fsync(descriptor)
 
 
 def _status(path: Path) -> os.stat_result | None:
@@ -140,6 +143,8 @@ def safe_name(text: str, limit: int = 100) -> str:
     cleaned = _UNSAFE.sub("_", text).lstrip(".-")
     if cleaned == text and 0 < len(text) <= limit and not _DIGEST_AT_END.search(text):
         return text
+    import hashlib
+
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
     readable = cleaned[: limit - _DIGEST_LENGTH - 1].rstrip(".-") or "x"
     return f"{readable}-{digest}"

@@ -67,8 +67,8 @@ class LocalTarget:
         """Start the run's thread."""
         spec.run_dir.mkdir(parents=True, exist_ok=True)
         for name, text in rendering.files.items():
-            write_atomic(spec.run_dir / name, text)
-        write_atomic(spec.run_dir / PID, f"{os.getpid()}\n")
+            write_atomic(spec.run_dir / name, text, durable=False)
+        write_atomic(spec.run_dir / PID, f"{os.getpid()}\n", durable=False)
         live = _LiveRun(spec, self._engine, self._observer_for(spec), self._ensure_image)
         self._runs[spec.run_id] = live
         live.thread.start()

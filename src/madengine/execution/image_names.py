@@ -6,7 +6,6 @@ would be no valid name for docker the offending characters are replaced and a sh
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 MAX_LENGTH = 128  # characters of a docker tag, which the name becomes in a registry
@@ -39,6 +38,8 @@ def image_name(model: str, dockerfile_stem: str, architecture: str = "") -> str:
 
 def hashed_name(model: str, dockerfile_stem: str, architecture: str = "") -> str:
     """A valid name that differs for every different model, Dockerfile and architecture."""
+    import hashlib
+
     identity = "\0".join((model, dockerfile_stem, architecture)).encode("utf-8", "surrogatepass")
     digest = hashlib.sha256(identity).hexdigest()[:HASH_LENGTH]
     readable = re.sub(r"[^a-z0-9]+", "-", "_".join((model, dockerfile_stem, architecture)).lower()).strip("-")

@@ -71,7 +71,7 @@ class FileRecorder:
         self._started[spec.run_id] = time.monotonic()
         spec.run_dir.mkdir(parents=True, exist_ok=True)
         document = for_record(self._facts.manifest, spec.key, spec.secrets)
-        write_atomic(spec.run_dir / MANIFEST, json.dumps(document, indent=1) + "\n")
+        write_atomic(spec.run_dir / MANIFEST, json.dumps(document, indent=1) + "\n", durable=False)
         record = started_record(
             spec,
             machine=self._facts.machine,
@@ -79,7 +79,7 @@ class FileRecorder:
             package_git=self._facts.package_git,
         )
         self._records[spec.run_id] = record
-        write_run_record(spec.run_dir, record, secrets=_hidden(spec))
+        write_run_record(spec.run_dir, record, secrets=_hidden(spec), durable=False)
 
     def closed(self, spec: RunSpec, evidence: Evidence, verdict: Verdict) -> FinishedRun:
         """Write the rows and the end of ``run.json``; remove the workspace of a run that needs no second look."""

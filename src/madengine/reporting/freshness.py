@@ -9,7 +9,6 @@ the same rows, which shows in its inode. A file that was not there before but wa
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -108,6 +107,8 @@ def _mark(path: Path) -> FileMark | None:
 
 
 def _digest(row: CsvRow) -> bytes:
+    import hashlib
+
     cells = "\x1f".join(cell.strip() for cell in row.cells)
     return hashlib.blake2b(cells.encode("utf-8", "replace"), digest_size=_DIGEST_SIZE).digest()
 

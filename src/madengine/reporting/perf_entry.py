@@ -110,17 +110,18 @@ def append_cumulative(files: PerfFiles, rows: Sequence[ResultRow], configs: Any 
 def write_entries(files: PerfFiles, runs: Sequence[tuple[Sequence[ResultRow], Any]]) -> None:
     """Write the files of the last command from the (rows, configs) of each of its runs, each file in one step.
 
-    Without runs they hold a header and an empty list: numbers of an earlier command never look like this one's. Raises
-    :class:`MADEngineError` when a file cannot be written.
+    Without runs they hold a header and an empty list: numbers of an earlier command never look like this one's. They
+    do not wait for the disk, since the cumulative files, which do, hold the same. Raises :class:`MADEngineError` when a
+    file cannot be written.
     """
     from madengine.schemas import perf_csv_columns
 
     plain = [row.values for rows, _ in runs for row in rows]
     full = [super_row(row, configs) for rows, configs in runs for row in rows]
-    write_atomic(files.entry_csv, _csv(perf_csv_columns(), plain))
-    write_atomic(files.entry_json, _json(plain))
-    write_atomic(files.entry_super_json, _json(full))
-    write_atomic(files.entry_super_csv, _csv(super_columns(), [csv_row(row) for row in full]))
+    write_atomic(files.entry_csv, _csv(perf_csv_columns(), plain), durable=False)
+    write_atomic(files.entry_json, _json(plain), durable=False)
+    write_atomic(files.entry_super_json, _json(full), durable=False)
+    write_atomic(files.entry_super_csv, _csv(super_columns(), [csv_row(row) for row in full]), durable=False)
 
 
 def _csv(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
@@ -169,6 +168,8 @@ def suggestion_lines(dirs: Iterable[Path], limit: int = 3, *, like: str = "") ->
 
 
 def _likeness(declared: str, name: str) -> float:
+    from difflib import SequenceMatcher
+
     return round(SequenceMatcher(None, declared.lower(), name.lower()).ratio(), 1)
 
 

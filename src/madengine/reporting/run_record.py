@@ -152,10 +152,11 @@ def utc(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def write_run_record(run_dir: Path, record: RunRecord, *, secrets: Iterable[str] = ()) -> Path:
+def write_run_record(run_dir: Path, record: RunRecord, *, secrets: Iterable[str] = (), durable: bool = True) -> Path:
     """Write ``run.json`` in one step and return its path. ``secrets`` are the values that must not stand in it.
 
-    Raises :class:`MADEngineError` when it cannot be written.
+    ``durable`` False does not wait for the disk, see ``core.files``. Raises :class:`MADEngineError` when it cannot be
+    written.
     """
     import json
 
@@ -170,7 +171,7 @@ def write_run_record(run_dir: Path, record: RunRecord, *, secrets: Iterable[str]
     redactor = Redactor(hidden)
     document = _redacted(masked.to_dict(), redactor)
     path = run_dir / FILE_NAME
-    write_atomic(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_atomic(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n", durable=durable)
     return path
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,8 @@ def schema_text(name: str) -> str:
     """The text of a schema file, by its file name or short name. Raises ConfigurationError naming the known ones."""
     short = name.removesuffix(SUFFIX)
     if short not in SCHEMA_NAMES:
+        from difflib import get_close_matches
+
         close = get_close_matches(short, SCHEMA_NAMES, n=1)
         meant = f'did you mean "{close[0]}"? ' if close else ""
         raise ConfigurationError(

@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -162,6 +161,8 @@ def _mismatch(code: str, path: Path, found: str, allowed: str) -> Violation:
 
 
 def _missing(path: Path, key: str, holder: Mapping[str, Any], schema: Mapping[str, Any]) -> Violation:
+    from difflib import get_close_matches
+
     unknown = [other for other in holder if isinstance(other, str) and other not in schema.get("properties", {})]
     close = get_close_matches(key, unknown[:100], n=1)
     hint = f"there is a key {wording.quoted(close[0])}: is it misspelt?" if close else None

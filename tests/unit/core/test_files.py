@@ -141,6 +141,20 @@ class TestWriteAtomic:
         write_atomic(tmp_path / "f", "x")
         assert (tmp_path / "f").read_text() == "x"
 
+    @pytest.mark.parametrize(("durable", "synced"), [(True, ["file", "folder"]), (False, [])])
+    def test_only_a_durable_write_waits_for_the_disk(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durable: bool, synced: list[str]
+    ) -> None:
+        seen: list[str] = []
+
+        def watch(descriptor: int) -> None:
+            seen.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+
+        monkeypatch.setattr(os, "fsync", watch)
+        write_atomic(tmp_path / "f", "new", durable=durable)
+        assert (tmp_path / "f").read_text() == "new"
+        assert seen == synced
+
     def test_readers_never_see_a_part(self, tmp_path: Path) -> None:
         path = tmp_path / "f"
         contents = {b"a" * 200_000, b"b" * 100_000}
