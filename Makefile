@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports unit wheel mutation bench clean
+.PHONY: help demo test lint types imports unit mutation bench clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ $(VENV)/.dev-ready: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.run-ready ## Run the bundled package on this machine, without Docker or GPU
 	@sh examples/demo.sh $(abspath $(BIN)/madengine)
 
-test: lint types imports unit wheel ## Run all checks and tests
+test: lint types imports unit ## Run all checks and tests
 
 lint: $(VENV)/.dev-ready ## ruff: lint and format
 	$(BIN)/ruff check .
@@ -41,9 +41,6 @@ imports: $(VENV)/.dev-ready ## The floors of the house: no module imports upward
 
 unit: $(VENV)/.dev-ready ## pytest, with line coverage (at least 90 %)
 	$(BIN)/pytest -n auto --dist loadgroup --cov --cov-report=term --cov-fail-under=90
-
-wheel: $(VENV)/.dev-ready ## Build the wheel from what git tracks, install it elsewhere and use it
-	sh tests/wheel.sh $(abspath $(BIN)/python)
 
 mutation: $(VENV)/.dev-ready ## Mutation testing of judge, quoting and parsing
 	$(BIN)/python tests/mutation/run.py
