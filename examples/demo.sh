@@ -20,7 +20,7 @@ echo "working directory: $work"
 show discover
 show run --tags quickstart --engine host
 printf '\nperf.csv, the columns that matter most:\n'
-python3 - perf.csv <<'PY'
+"$(dirname "$madengine")/python" - perf.csv <<'PY'
 import csv, sys
 
 rows = list(csv.DictReader(open(sys.argv[1], newline="")))
