@@ -1,4 +1,4 @@
-"""Every file that madengine reads may be anything: one sentence with its path, exit 4, nothing started or overwritten."""
+"""Every file that madengine reads may be anything: one sentence with its path, exit 4, nothing started."""
 
 from __future__ import annotations
 

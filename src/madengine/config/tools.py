@@ -44,8 +44,37 @@ def load_tools(files: Sequence[Path]) -> dict[str, Mapping[str, Any]]:
         tools = document.get("tools") if isinstance(document, dict) else None
         if not isinstance(tools, dict) or not all(isinstance(tool, dict) for tool in tools.values()):
             raise ConfigurationError('a tools file holds {"tools": {NAME: {...}}}', where=str(path))
+        for name, tool in tools.items():
+            _refuse_other_shapes(tool, ("tools", name), path)
         known.update(tools)
     return known
+
+
+_SHAPES: Mapping[str, tuple[type, str]] = {
+    "cmd": (str, "text"),
+    "env_vars": (dict, "an object of variables"),
+    "pre_scripts": (list, "a list"),
+    "post_scripts": (list, "a list"),
+}
+
+
+def _refuse_other_shapes(tool: Mapping[str, Any], parts: tuple[str, ...], path: Path) -> None:
+    from madengine.core.json_positions import pointer_of
+
+    def refusal(message: str, *below: str) -> ConfigurationError:
+        return ConfigurationError(message, where=f"{path}#{pointer_of((*parts, *below))}")
+
+    for key, (kind, words) in _SHAPES.items():
+        if tool.get(key) is not None and not isinstance(tool[key], kind):
+            raise refusal(f"{key} of a tool must be {words}", key)
+    for name, value in (tool.get("env_vars") or {}).items():
+        if not isinstance(value, (str, int, float)):
+            raise refusal("a variable of a tool must be text, a number or a boolean", "env_vars", name)
+    for key in ("pre_scripts", "post_scripts"):
+        try:
+            hooks(tool.get(key))
+        except ConfigurationError as error:
+            raise refusal(error.message, key) from None
 
 
 def stack_tools(chosen: Sequence[Mapping[str, Any]], known: Mapping[str, Mapping[str, Any]]) -> ToolStack:

@@ -283,8 +283,8 @@ def _mounts(
     for target, source in common.layer("docker_mounts").items():
         text, missing = expand(source, environ)
         unset += [(f"docker_mounts {target}", name) for name in missing]
-        path = Path(text).expanduser()
-        if not path.exists():
+        path = Path(os.path.expanduser(text))  # noqa: PTH111 - Path.expanduser raises for ~ and no such user
+        if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for a name that is too long
             raise ConfigurationError(
                 f"docker_mounts gives {target} the host path {text}, which does not exist here",
                 hint="docker_mounts maps container paths to host paths",
