@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from madengine.catalog.card import ModelCard
 from madengine.config.context import env_map
@@ -16,10 +16,12 @@ from madengine.config.credentials import Credentials, variables
 from madengine.config.manifest import ImageRecord
 from madengine.config.settings import Settings
 from madengine.core.errors import BuildError
-from madengine.execution.base_image import Bases, bases
-from madengine.execution.dockerfile import Dockerfile
 from madengine.execution.engine import BuildRequest, ContainerEngine, Output
 from madengine.execution.image_names import image_name
+
+if TYPE_CHECKING:
+    from madengine.execution.base_image import Bases
+    from madengine.execution.dockerfile import Dockerfile
 
 LOCAL_IMAGE_DOCKERFILE = "N/A (local image mode)"
 """What ``dockerfile`` says in a manifest for an image that was given, not built."""
@@ -61,6 +63,7 @@ def plan_image(
     BuildError when a base image has no value, a credential is missing, or the context folder is not there.
     """
     from madengine.core.redact import is_secret_name
+    from madengine.execution.base_image import bases
 
     given = {**env_map(card.block("docker_build_arg")), **settings.docker_build_arg}
     secrets = _secrets(card, dockerfile, given, settings, credentials or {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from madengine.catalog.card import ModelCard
 from madengine.config.batch_manifest import BatchEntry
@@ -13,12 +13,14 @@ from madengine.config.credentials import Credentials
 from madengine.config.manifest import ImageRecord
 from madengine.config.settings import Settings
 from madengine.core.errors import BuildError, ConfigurationError, MADEngineError
-from madengine.execution.dockerfile import Dockerfile, find_dockerfiles, select_dockerfiles
 from madengine.execution.engine import ContainerEngine
 from madengine.execution.image_names import hashed_name, is_reference
 from madengine.execution.images import ImageJob, given_image, no_image, plan_image, registry_record
 from madengine.execution.registry import push_name
 from madengine.orchestration.scripts import script_plan
+
+if TYPE_CHECKING:
+    from madengine.execution.dockerfile import Dockerfile
 
 AUTO = "auto"
 IMAGE_VARIABLE = "DOCKER_IMAGE_NAME"  # in a card's env_vars: the image it is meant to run in
@@ -172,6 +174,8 @@ class _Planner:
             if record is not None:
                 self._keep(PlannedImage(card.name, _with_image(card, record.docker_image), record=record))
                 return
+            from madengine.execution.dockerfile import find_dockerfiles, select_dockerfiles
+
             selection = select_dockerfiles(
                 find_dockerfiles(self._options.package, card.text("dockerfile")), self._context
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from madengine.config.credentials import load_credentials
 from madengine.execution.engine import ContainerEngine
-from madengine.execution.ensure_image import archives_folder, builder, ensure_image, rebuild_job
 from madengine.execution.runner import Observer
 from madengine.execution.spec import RunSpec
 from madengine.orchestration.prepare import RunRequest
@@ -31,6 +30,8 @@ class ImageKeeper:
         return self._digests.get(reference, "")
 
     def _fetch(self, spec: RunSpec, observer: Observer) -> None:
+        from madengine.execution.ensure_image import archives_folder, builder, ensure_image, rebuild_job
+
         request = self._request
         observer.phase(f"image {spec.image.docker_image}")
         credentials = load_credentials(request.package, request.environ)
