@@ -42,12 +42,7 @@ def settings_of(document: Mapping[str, Any], environ: Mapping[str, str]) -> Sett
         guest_os=_upper(document.get("guest_os")) or "UBUNTU",
         target=_target(document),
         docker_env_vars=env_map(document.get("docker_env_vars")),
-        docker_mounts=env_map(document.get("docker_mounts")),
         docker_build_arg=env_map(document.get("docker_build_arg")),
-        docker_gpus=str(document.get("docker_gpus") or ""),
-        docker_cpus=str(document.get("docker_cpus") or ""),
-        env_vars=env_map(document.get("env_vars")),
-        origins=_origins(document),
         secrets={name: value for name, value in environ.items() if name.startswith(SECRET_PREFIX) and value},
     )
 
@@ -145,10 +140,6 @@ def _target(document: Mapping[str, Any]) -> str:
             hint='add "target": "slurm" or "target": "k8s", or remove one block',
         )
     return "slurm" if slurm else "k8s" if kubernetes else "local"
-
-
-def _origins(document: Mapping[str, Any]) -> dict[str, str]:
-    return {} if document.get("guest_os") else {"guest_os": "default"}
 
 
 def _upper(value: Any) -> str | None:

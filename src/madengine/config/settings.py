@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Settings:
-    """The additional context after merging (command line over files over defaults) and validation.
+    """The additional context after merging (command line over files) and validation.
 
-    ``context`` keeps the merged document; the typed fields are read from it. ``origins`` says for each value that was
-    not given by the user where it came from, to be shown aloud. ``secrets`` are the ``MAD_SECRETS_*`` variables.
+    ``context`` keeps the merged document; the typed fields are read from it. ``gpu_vendor`` is None when nobody named
+    one. ``secrets`` are the ``MAD_SECRETS_*`` variables (name -> value).
     """
 
     context: Mapping[str, Any] = field(default_factory=dict)
@@ -20,10 +20,5 @@ class Settings:
     guest_os: str = "UBUNTU"
     target: str = "local"
     docker_env_vars: Mapping[str, str] = field(default_factory=dict)
-    docker_mounts: Mapping[str, str] = field(default_factory=dict)
     docker_build_arg: Mapping[str, str] = field(default_factory=dict)
-    docker_gpus: str = ""
-    docker_cpus: str = ""
-    env_vars: Mapping[str, str] = field(default_factory=dict)
-    origins: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -76,4 +76,4 @@ class Target(Protocol):
 
 
 TARGETS: Mapping[str, str] = {"local": "madengine.deployment.local:LocalTarget"}
-"""Target name -> ``module:class``, imported only when it is asked for."""
+"""Target name -> ``module:class``. A name that is not here is refused before anything is started."""

@@ -44,6 +44,4 @@ def torchtitan(topology: Topology) -> Launch:
         "TORCHTITAN_PIPELINE_PARALLEL_SIZE": str(topology.nnodes),
     }
     several = {"TORCHTITAN_FSDP_ENABLED": "1", "TORCHTITAN_CONTEXT_PARALLEL_SIZE": "1"}
-    return Launch(
-        {"MAD_MULTI_NODE_RUNNER": runner(topology), **sizes, **(several if topology.nnodes > 1 else {})}
-    )
+    return Launch({"MAD_MULTI_NODE_RUNNER": runner(topology), **sizes, **(several if topology.nnodes > 1 else {})})

@@ -19,6 +19,7 @@ from madengine.config.settings import Settings
 from madengine.config.tools import load_tools
 from madengine.core.env_file import load_env_file
 from madengine.core.errors import ConfigurationError
+from madengine.deployment.base import TARGETS
 from madengine.execution.engine import ContainerEngine
 from madengine.execution.gpu import GpuInventory, detect
 from madengine.orchestration.effective import effective_manifest
@@ -92,9 +93,9 @@ def _require_models(manifest: BuildManifest) -> None:
 
 def _require_local(manifest: BuildManifest) -> None:
     target = str(manifest.deployment_config.get("target") or "local")
-    if target not in ("local", "docker"):
+    if target not in TARGETS and target != "docker":
         raise ConfigurationError(
-            f"the target is {target}, and only this machine can be used",
+            f"the target is {target}, and this madengine knows only: {', '.join(TARGETS)}",
             where=f"{manifest.source or 'context'}#/deployment_config/target",
             hint="""run it here with --additional-context '{"target": "local"}'""",
         )
