@@ -63,7 +63,7 @@ class CommandContainer:
         token = uuid.uuid4().hex
         extra = passing(environment or {})
         carried = Passing(extra.plain, {**self._variables.carried, **extra.carried})
-        wrapper = ["bash", "-c", WRAPPER, "carry", *carried.renames, "--"] if carried.renames else []
+        wrapper = ["bash", "-c", WRAPPER, "madengine", *carried.renames, "--"]
         words = exec_words(
             self._id, [*wrapper, *argv], cwd=cwd, user=self._request.user, names=carried.names, settings={MARK: token}
         )

@@ -20,10 +20,12 @@ WORKSPACE = "/myworkspace"
 WAITING = ("tail", "-f", "/dev/null")
 """What a container does while it waits for commands. Every image that has bash has ``tail`` too."""
 
-WRAPPER = 'while [ "$1" != -- ]; do export "$1=${!2}"; unset "$2"; shift 2; done; shift; exec "$@"'
-"""Gives carried variables their names back: ``bash -c WRAPPER _ [NAME CARRIER]... -- COMMAND...``.
+WRAPPER = 'while [ "$1" != -- ]; do export "$1=${!2}"; unset "$2"; shift 2; done; shift; exec "$@" 2>&1'
+"""Runs a command inside: ``bash -c WRAPPER _ [NAME CARRIER]... -- COMMAND...``.
 
-It uses no variable of its own, since any name may be one that the script was given.
+Carried variables get their names back. Both outputs go into one pipe, for between two of them the engine keeps no order
+and may put a piece of the one into a line of the other. It uses no variable of its own, since any name may be one that
+the script was given.
 """
 
 SIGNALLER = """
