@@ -20,6 +20,7 @@ from madengine.config.context import load_settings
 from madengine.config.manifest_io import read_manifest, write_manifest
 from madengine.config.settings import Settings
 from madengine.core.errors import ConfigurationError
+from madengine.core.later import Later
 from madengine.deployment.local import LocalTarget
 from madengine.execution.engine import ContainerEngine
 from madengine.execution.gpu import GpuInventory
@@ -119,6 +120,7 @@ class _Bench:
 def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
     """The whole command; returns its exit code. Raises ``MADEngineError`` before anything is started."""
     refuse_contradictions(words)
+    provenance = Later(lambda: (this_machine(), git_state(words.model_dir.absolute())))
     bench = _bench(words, environ)
     source, build = _planned(bench, environ)
     plan = bench.plan(source)
@@ -135,12 +137,13 @@ def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
         plan = bench.plan(source)
     for warning in plan.warnings:
         views.warn(warning)
+    machine, package_git = provenance.get()
     facts = CommandFacts(
         files=files,
         manifest=effective_manifest(source.manifest, bench.settings),
         command=tuple(sys.argv),
-        machine=this_machine(),
-        package_git=git_state(bench.request.package),
+        machine=machine,
+        package_git=package_git,
         digest_of=keeper.digest_of,
         environ=environ,
     )
