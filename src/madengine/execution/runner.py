@@ -101,7 +101,10 @@ class _Run:
             self._hooks_after()
 
     def leave(self) -> None:
-        """End the container while the log is read, read the results, keep the artefacts, remove the workspace."""
+        """End the container while the log is read, read the results, keep the artefacts.
+
+        The workspace stays: whether anyone wants a second look at it depends on the verdict.
+        """
         assert self._readings is not None
         self._observer.phase("results")
         ending = threading.Thread(target=self._stop, name="stop", daemon=True)
@@ -109,20 +112,14 @@ class _Run:
         self._readings.read_log()
         ending.join()
         self._readings.read_files()
-        self.clear()
 
     def abandon(self) -> None:
-        """Leave nothing of a run that could not be prepared."""
+        """Leave nothing of a run that could not be prepared, unless a container still uses it."""
         if self._container is not None:
             self._stop()
-        self.clear()
-
-    def clear(self) -> None:
-        """Remove the workspace, unless it is to be kept or a container still uses it."""
-        spec = self._spec
-        if spec.keep_workspace or (spec.keep_alive and self._container is not None):
-            return
-        left = remove_tree(spec.workspace)
+            if self._spec.keep_alive:
+                return
+        left = remove_tree(self._spec.workspace)
         if left:
             self._note(f"{len(left)} files of the workspace could not be removed, the first is {left[0]}")
 

@@ -167,7 +167,6 @@ def test_hooks_run_around_the_model_in_their_order(tmp_path: Path) -> None:
         root,
         pre_scripts=(HookScript(before.path, "--x 'a b'"), before),
         post_scripts=(after,),
-        keep_workspace=True,
     )
     order = (run_dir(root) / "workspace" / "order").read_text().splitlines()
     assert order == ["pre --x a b", "pre ", "model", "post"]
@@ -184,7 +183,7 @@ def test_a_hooks_output_is_no_metric_and_has_its_own_log(tmp_path: Path) -> None
 
 def test_a_pre_script_that_fails_keeps_the_model_from_running(tmp_path: Path) -> None:
     root, watching = package(tmp_path, "touch ../ran"), Watching()
-    evidence = run(root, watching, pre_scripts=(hook(root, "h.sh", "exit 4"),), keep_workspace=True)
+    evidence = run(root, watching, pre_scripts=(hook(root, "h.sh", "exit 4"),))
     assert evidence.nodes[0].exit_code == 4
     assert "was not run" in evidence.nodes[0].detail
     assert not (run_dir(root) / "workspace" / "ran").exists()
@@ -201,7 +200,7 @@ def test_a_post_script_that_fails_takes_no_measurement_away(tmp_path: Path) -> N
 
 def test_post_scripts_run_after_a_model_that_failed(tmp_path: Path) -> None:
     root = package(tmp_path, "exit 1")
-    run(root, post_scripts=(hook(root, "h.sh", "touch ../after"),), keep_workspace=True)
+    run(root, post_scripts=(hook(root, "h.sh", "touch ../after"),))
     assert (run_dir(root) / "workspace" / "after").exists()
 
 
@@ -237,7 +236,7 @@ def test_pre_scripts_use_up_the_same_time_limit(tmp_path: Path) -> None:
 def test_a_cancel_ends_the_run_without_post_scripts(tmp_path: Path) -> None:
     root, cancel = package(tmp_path, "sleep 60"), threading.Event()
     threading.Timer(0.3, cancel.set).start()
-    evidence = run(root, cancel=cancel, post_scripts=(hook(root, "h.sh", "touch ../after"),), keep_workspace=True)
+    evidence = run(root, cancel=cancel, post_scripts=(hook(root, "h.sh", "touch ../after"),))
     assert evidence.interruption is not None
     assert evidence.interruption.kind is InterruptionKind.CANCELLED
     assert not (run_dir(root) / "workspace" / "after").exists()
@@ -311,12 +310,10 @@ def test_a_secret_by_its_name_is_kept_out_of_the_log_too(tmp_path: Path) -> None
     assert watching.shown == b"***\n"
 
 
-def test_the_workspace_goes_unless_it_is_to_be_kept(tmp_path: Path) -> None:
+def test_the_workspace_stays_for_whoever_judges_the_run(tmp_path: Path) -> None:
     root = package(tmp_path)
     run(root)
-    assert not (run_dir(root) / "workspace").exists()
-    run(root, run_id="run-2", keep_workspace=True)
-    assert (root / "runs" / "run-2" / "workspace" / "run_directory" / "run.sh").is_file()
+    assert (run_dir(root) / "workspace" / "run_directory" / "run.sh").is_file()
 
 
 def test_what_is_kept_alive_says_how_to_enter_it(tmp_path: Path) -> None:
