@@ -55,8 +55,11 @@ def console() -> NoReturn:
     """What the installed ``madengine`` command calls: :func:`main`, then out.
 
     The interpreter is not torn down piece by piece: after ten thousand cards that alone would take as long as starting
-    it.
+    it. Nor does it look for garbage after every few hundred objects: what is imported and read stays until the end.
     """
+    import gc
+
+    gc.set_threshold(100_000)
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:
