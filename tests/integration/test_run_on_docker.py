@@ -51,6 +51,11 @@ def docker(*words: str) -> str:
     return subprocess.run(["docker", *words], check=True, capture_output=True, text=True).stdout.strip()
 
 
+def a_name() -> str:
+    """An image that nobody else makes at the same time."""
+    return f"local/test-{uuid.uuid4().hex[:10]}:1"
+
+
 def a_run(folder: Path, script: str, **fields: Any) -> RunSpec:
     return spec(package(folder, script), run_id=f"test-{uuid.uuid4().hex[:10]}", engine="docker", **fields)
 
@@ -215,13 +220,14 @@ def test_a_cpu_set_is_handed_on(tmp_path: Path) -> None:
 
 
 def test_an_images_entrypoint_does_not_stand_in_the_way(tmp_path: Path) -> None:
+    image = a_name()
     (tmp_path / "Dockerfile").write_text('FROM local/debian-py:1\nENTRYPOINT ["false"]\n')
-    docker("build", "--quiet", "--tag", "local/test-entrypoint:1", str(tmp_path))
+    docker("build", "--quiet", "--tag", image, str(tmp_path))
     try:
-        run = replace(a_run(tmp_path, MEASURES), image=ImageRecord({"docker_image": "local/test-entrypoint:1"}))
+        run = replace(a_run(tmp_path, MEASURES), image=ImageRecord({"docker_image": image}))
         assert judge(carry_out(run)).outcome is Outcome.SUCCESS
     finally:
-        docker("image", "rm", "local/test-entrypoint:1")
+        docker("image", "rm", image)
 
 
 def test_a_cancel_stops_the_container(tmp_path: Path) -> None:
@@ -260,31 +266,33 @@ def test_files_that_root_made_can_be_removed_by_the_caller(reachable: Path) -> N
 
 
 def test_an_image_travels_through_an_archive(tmp_path: Path) -> None:
+    image = a_name()
     engine = CommandEngine(docker_words.DOCKER)
-    engine.tag("local/busybox:1", "local/test-travels:1")
-    facts = engine.image_facts("local/test-travels:1")
+    engine.tag("local/busybox:1", image)
+    facts = engine.image_facts(image)
     assert facts is not None
-    engine.save("local/test-travels:1", tmp_path / "image.tar")
-    engine.remove_image("local/test-travels:1")
-    assert engine.image_facts("local/test-travels:1") is None
+    engine.save(image, tmp_path / "image.tar")
+    engine.remove_image(image)
+    assert engine.image_facts(image) is None
     engine.load(tmp_path / "image.tar", output=lambda data: None)
-    assert engine.image_facts("local/test-travels:1") == facts
-    engine.remove_image("local/test-travels:1")
+    assert engine.image_facts(image) == facts
+    engine.remove_image(image)
     assert facts.environment == {"PATH": "/bin"}
 
 
 def test_an_image_in_which_nothing_can_wait_is_told(tmp_path: Path) -> None:
+    image = a_name()
     (tmp_path / "empty").mkdir()
     archive = shutil.make_archive(str(tmp_path / "empty"), "tar", tmp_path / "empty")
-    docker("import", archive, "local/test-empty:1")
+    docker("import", archive, image)
     try:
-        run = replace(a_run(tmp_path, MEASURES), image=ImageRecord({"docker_image": "local/test-empty:1"}))
+        run = replace(a_run(tmp_path, MEASURES), image=ImageRecord({"docker_image": image}))
         evidence = carry_out(run)
         assert evidence.nodes[0].exit_code != 0
-        assert "the image local/test-empty:1 has no tail" in evidence.nodes[0].detail
+        assert f"the image {image} has no tail" in evidence.nodes[0].detail
         assert containers(run) == []
     finally:
-        docker("image", "rm", "local/test-empty:1")
+        docker("image", "rm", image)
 
 
 def _when_started(run: RunSpec, *words: str) -> None:
