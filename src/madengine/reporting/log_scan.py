@@ -7,6 +7,7 @@ for literal texts; only what lies around a hit is looked at. Every decision abou
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -105,10 +106,22 @@ class _Stated:
 
 @dataclass
 class _Rejections:
-    """Metric lines without a usable number: the first sentences, and how many there were."""
+    """Metric lines without a usable number: how many there were, and the first of them with their places in the file.
+
+    The kinds of lines are searched for one after the other in each chunk, so they do not come in the order of the file.
+    """
 
     count: int = 0
-    kept: list[str] = field(default_factory=list)
+    kept: list[tuple[int, str]] = field(default_factory=list)
+
+    def is_early(self, place: int) -> bool:
+        """Whether a line at this place would be kept."""
+        return len(self.kept) < _REJECTED_LIMIT or place < self.kept[-1][0]
+
+    def keep(self, place: int, text: str) -> None:
+        """Keep a line among the first ones."""
+        insort(self.kept, (place, text))
+        del self.kept[_REJECTED_LIMIT:]
 
 
 class LogScan:
@@ -151,11 +164,11 @@ class LogScan:
         if stated.count > 1 and (stated.differ or stated is self._statements):
             notes.append(f"{self._label}: {stated.count} metric lines, the last one (line {stated.line}) counts")
         if stated.last and rejections.count:
-            notes.append(f"{rejections.count} more without a usable number, the first: {rejections.kept[0]}")
+            notes.append(f"{rejections.count} more without a usable number, the first: {rejections.kept[0][1]}")
         return LogReading(
             measurement=self._measurement(stated),
             metric_count=stated.count,
-            rejected=tuple(rejections.kept),
+            rejected=tuple(text for _, text in rejections.kept),
             findings=(self._finding,) if self._finding else (),
             notes=tuple(notes),
         )
@@ -271,9 +284,9 @@ class LogScan:
 
     def _reject(self, rejected: Rejected, start: int, at: int) -> None:
         self._rejections.count += 1
-        if self._rejections.count <= _REJECTED_LIMIT:
-            number = self._line_number(start, at)
-            self._rejections.kept.append(f"{self._label}:{number}: {rejected.text} - {rejected.reason}")
+        if self._rejections.is_early(self._base + at):
+            text = f"{self._label}:{self._line_number(start, at)}: {rejected.text} - {rejected.reason}"
+            self._rejections.keep(self._base + at, text)
 
 
 @lru_cache(maxsize=256)

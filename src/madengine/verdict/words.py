@@ -24,6 +24,7 @@ from madengine.verdict.evidence import (
 NO_METRIC = 5  # of a madengine on a node, see exit_code.py
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _LONGEST_QUOTE = 200
+_LONGEST_PATH = 1000  # in advice: a path that is cut leads nowhere
 _HIGHEST_SIGNAL = 64
 _MOST_CLAUSES = 5
 
@@ -229,9 +230,9 @@ def contract_words(problem: ContractProblem) -> str:
 def contract_lines(problem: ContractProblem) -> list[str]:
     """How to mend one broken results contract: what was looked for, where, with what, and what lies beside it."""
     lines = [contract_words(problem)]
-    lines += [f"  searched: {one_line(path)}" for path in problem.searched]
-    lines += [f"  the container was given: {one_line(variable)}" for variable in problem.given]
-    lines += [f"  beside the run: {one_line(candidate)}" for candidate in problem.candidates]
+    lines += [f"  searched: {one_line(path, _LONGEST_PATH)}" for path in problem.searched]
+    lines += [f"  the container was given: {one_line(variable, _LONGEST_PATH)}" for variable in problem.given]
+    lines += [f"  beside the run: {one_line(candidate, _LONGEST_PATH)}" for candidate in problem.candidates]
     if problem.remedy:
-        lines.append(f"  to mend it: {one_line(problem.remedy)}")
+        lines.append(f"  to mend it: {one_line(problem.remedy, _LONGEST_PATH)}")
     return lines

@@ -287,3 +287,11 @@ def test_a_log_of_rejected_and_harmless_lines_only_takes_no_quadratic_time(tmp_p
     began = time.perf_counter()
     reading("performance: nan x\nFutureWarning ValueError: Error:\n" * 20_000, tmp_path)
     assert time.perf_counter() - began < 5
+
+
+def test_rejected_lines_of_both_kinds_come_in_the_order_of_the_file(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    lines = [f"performance: nan x{n}" if n % 2 else "train_samples_per_second = nan" for n in range(30)]
+    log.write_text("\n".join(lines))
+    rejected = scan_log(log, rules=LogScanRules()).rejected
+    assert [int(text.split(":")[1]) for text in rejected] == list(range(1, 11))
