@@ -69,6 +69,8 @@ class ScriptRunner:
 
         from madengine.core import process
 
+        if not script.is_file():  # a pipe would be waited for
+            raise DiscoveryError("the script is no regular file")
         with tempfile.TemporaryDirectory(prefix="madengine-discover-") as folder:
             answer = Path(folder) / "answer.json"
             chatter = _Tail()

@@ -20,7 +20,7 @@ from madengine.cli.options import (
     package_option,
     tags_options,
 )
-from madengine.core.errors import ConfigurationError
+from madengine.cli.outputs import MANIFEST_MARKS, SUMMARY_MARKS, refuse_unwritable, write_document
 
 if TYPE_CHECKING:
     from madengine.orchestration.build import BuildResult
@@ -73,8 +73,8 @@ def build(
     from madengine.execution.select_engine import choose_engine
     from madengine.orchestration.build import build_images
 
-    for path in (manifest_output, summary_output):
-        refuse_unwritable(path)
+    refuse_unwritable(manifest_output, MANIFEST_MARKS)
+    refuse_unwritable(summary_output, SUMMARY_MARKS)
     settings = load_settings(additional_context, additional_context_file, os.environ)
     words = BuildWords(tags, ignore_deprecated, registry, clean_docker_cache, target_archs, use_image, batch_manifest)
     cards, options = read_build_request(package_root(model_dir, os.environ), words, os.environ)
@@ -92,35 +92,13 @@ def build(
     write_manifest(result.manifest, manifest_output)
     document = summary_document(result, manifest_output)
     if summary_output:
-        _write_summary(document, summary_output)
+        write_document(summary_output, document)
     if as_json:
         views.print_json(document)
     else:
         show_images(result)
     _closing_words(result, manifest_output)
     return ExitCode.BUILD_FAILURE if result.failed else ExitCode.SUCCESS
-
-
-def refuse_unwritable(path: Path | None) -> None:
-    """Find out before hours of building that the output cannot be written."""
-    if path is None:
-        return
-    try:
-        problem = _problem_with(path.absolute())
-    except OSError as error:
-        problem = str(error.strerror)
-    if problem:
-        raise ConfigurationError(f"cannot be written: {problem}", where=str(path))
-
-
-def _problem_with(path: Path) -> str:
-    if path.is_dir():
-        return "it is a folder"
-    folder = path.parent
-    while not folder.exists():
-        folder = folder.parent
-    writable = folder.is_dir() and os.access(folder, os.W_OK)
-    return "" if writable else f"{folder} is no folder that can be written to"
 
 
 def summary_document(result: BuildResult, manifest: Path) -> dict[str, Any]:
@@ -148,15 +126,6 @@ def show_images(result: BuildResult) -> None:
 
 def _seconds(value: float) -> str:
     return f"{value:.1f} s" if value else ""
-
-
-def _write_summary(document: dict[str, Any], path: Path) -> None:
-    import json
-
-    from madengine.core.files import write_atomic
-
-    path.absolute().parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, json.dumps(document, indent=2) + "\n")
 
 
 def _closing_words(result: BuildResult, manifest: Path) -> None:

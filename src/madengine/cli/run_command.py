@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from madengine.cli import views
-from madengine.cli.build import refuse_unwritable
 from madengine.cli.build_progress import BuildProgress
 from madengine.cli.build_request import BuildWords, read_build_request
 from madengine.cli.constants import ExitCode
+from madengine.cli.outputs import MANIFEST_MARKS, SUMMARY_MARKS, refuse_unwritable, write_document
 from madengine.cli.run_progress import RunNarrator, RunProgress
 from madengine.cli.run_view import report_document, show_report
 from madengine.config.context import load_settings
 from madengine.config.manifest_io import read_manifest, write_manifest
 from madengine.config.settings import Settings
-from madengine.core.errors import ConfigurationError
+from madengine.core.errors import ConfigurationError, MADEngineError
 from madengine.core.later import Later
 from madengine.deployment.local import LocalTarget
 from madengine.execution.engine import ContainerEngine
@@ -37,7 +36,7 @@ from madengine.orchestration.prepare import (
     prepare_runs,
 )
 from madengine.orchestration.recorder import CommandFacts, FileRecorder
-from madengine.orchestration.run import RunReport, check_all, run_all
+from madengine.orchestration.run import check_all, run_all
 from madengine.orchestration.sources import built_source, planned_source
 from madengine.reporting.git_state import git_state
 from madengine.reporting.perf_entry import PerfFiles, check_perf_files, perf_files
@@ -204,8 +203,9 @@ def _planned(bench: _Bench, environ: Mapping[str, str]) -> tuple[Source, Any]:
 
 def _refuse_unusable_outputs(words: RunWords, files: PerfFiles) -> None:
     """Find out before hours of work that a result could not be written."""
-    for path in (words.output, words.summary_output, words.manifest_output):
-        refuse_unwritable(path)
+    refuse_unwritable(words.output)
+    refuse_unwritable(words.summary_output, SUMMARY_MARKS)
+    refuse_unwritable(words.manifest_output, MANIFEST_MARKS)
     check_perf_files(files)
 
 
@@ -233,18 +233,23 @@ def _run(plan: Plan, source: Source, target: LocalTarget, recorder: FileRecorder
     )
     if recorder.problems and exit_code == ExitCode.SUCCESS:
         exit_code = ExitCode.FAILURE
-    _show(report, recorder.files.perf_csv, exit_code, words)
-    for problem in recorder.problems:
-        views.fail(problem)
-    return exit_code
-
-
-def _show(report: RunReport, perf_csv: Path, exit_code: int, words: RunWords) -> None:
-    document = report_document(report, perf_csv, exit_code)
-    if words.summary_output:
-        words.summary_output.absolute().parent.mkdir(parents=True, exist_ok=True)
-        words.summary_output.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    document = report_document(report, recorder.files.perf_csv, exit_code)
     if words.as_json:
         views.print_json(document)
     else:
-        show_report(report, perf_csv, verbose=words.verbose)
+        show_report(report, recorder.files.perf_csv, verbose=words.verbose)
+    for problem in recorder.problems:
+        views.fail(problem)
+    if words.summary_output and (problem := _unwritten(words.summary_output, document)):
+        views.fail(problem)
+        return exit_code or ExitCode.FAILURE
+    return exit_code
+
+
+def _unwritten(path: Path, document: Mapping[str, Any]) -> str:
+    """Write the summary; what kept it from being written, since the runs have their own exit code by now."""
+    try:
+        write_document(path, document)
+    except MADEngineError as error:
+        return str(error)
+    return ""

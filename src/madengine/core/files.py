@@ -48,6 +48,8 @@ def _replace(target: Path, content: bytes, mode: int | None, durable: bool) -> N
     existing = _status(target)
     if existing is not None and stat.S_ISDIR(existing.st_mode):
         raise IsADirectoryError(None, "it is a folder")
+    if existing is not None and not stat.S_ISREG(existing.st_mode):
+        raise OSError(None, "it is no regular file")  # a rename would take /dev/null away from everybody
     temporary = target.with_name(f".madengine-{os.urandom(8).hex()}.tmp")
     try:
         _write_new(temporary, content, existing, mode, durable)

@@ -171,6 +171,12 @@ def real_path(path: Path, what: str) -> Path:
         raise ConfigurationError(f"is no usable path for a {what}: {error}", where=repr(str(path))) from error
 
 
+def refuse_loop(path: Path, what: str) -> None:
+    """Raise :class:`ConfigurationError` for a symbolic link that leads to itself, so that no file is behind it."""
+    if real_path(path, what).is_symlink():
+        raise ConfigurationError(f"is a link that leads to itself and cannot be a {what}", where=str(path))
+
+
 def as_error(error: OSError, path: Path, what: str) -> ConfigurationError | ExecutionError:
     """An operating system's error as a sentence of ours."""
     where = str(path)

@@ -14,7 +14,7 @@ from typing import Any
 
 from madengine.core.errors import ConfigurationError, MADEngineError
 from madengine.core.files import write_atomic
-from madengine.reporting.appending import as_error
+from madengine.reporting.appending import as_error, real_path, refuse_loop
 from madengine.reporting.csv_text import cell_text, csv_line, storable
 from madengine.reporting.perf_csv import append_rows, check_perf_csv
 from madengine.reporting.perf_rows import ResultRow
@@ -82,9 +82,9 @@ def check_perf_files(files: PerfFiles) -> None:
     check_perf_csv(files.perf_csv)
     check_super_json(files.super_json)
     check_perf_csv(files.super_csv, what=CSV_WHAT)
-    ours = {path.resolve() for path in files.cumulative}
+    ours = {real_path(path, _WHAT) for path in files.cumulative}
     for path in files.entries:
-        if path.resolve() in ours:
+        if real_path(path, _WHAT) in ours:
             hint = "choose another name for --output"
             raise ConfigurationError(f"the {_WHAT} would replace a cumulative file", where=str(path), hint=hint)
         _check_entry(path)
@@ -141,6 +141,7 @@ def _check_entry(path: Path) -> None:
     """Whether the path is free or holds an earlier command's output."""
     if not path.parent.is_dir():
         raise ConfigurationError(f"the folder for the {_WHAT} does not exist", where=str(path), hint="make it first")
+    refuse_loop(path, _WHAT)
     if not path.exists():
         return
     if not path.is_file():

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from madengine.core.errors import ConfigurationError, MADEngineError
-from madengine.reporting.appending import GrowingFile, sole_writer
+from madengine.reporting.appending import GrowingFile, refuse_loop, sole_writer
 from madengine.reporting.csv_text import cell_text, storable
 from madengine.reporting.perf_csv import append_rows
 from madengine.reporting.perf_rows import ResultRow
@@ -64,6 +64,7 @@ def append_super_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def check_super_json(path: Path) -> None:
     """Raise the :class:`ConfigurationError` that appending to an existing file would; makes and changes nothing."""
+    refuse_loop(path, JSON_WHAT)
     if not path.exists():
         return
     if not path.is_file():

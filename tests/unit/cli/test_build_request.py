@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from madengine.cli.build import refuse_unwritable
 from madengine.cli.build_request import (
     BuildWords,
     build_folder,
@@ -16,6 +15,7 @@ from madengine.cli.build_request import (
     read_build_request,
     target_architectures,
 )
+from madengine.cli.outputs import refuse_unwritable
 from madengine.config.batch_manifest import BatchEntry
 from madengine.config.settings import Settings
 from madengine.core.errors import ConfigurationError

@@ -117,6 +117,12 @@ class TestWriteAtomic:
             write_atomic(tmp_path / "f", "new")
         assert list(tmp_path.iterdir()) == []
 
+    def test_a_pipe_or_device_is_not_replaced(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(MADEngineError, match="no regular file"):
+            write_atomic(tmp_path / "pipe", "new")
+        assert (tmp_path / "pipe").is_fifo()
+
     @pytest.mark.parametrize(
         ("name", "reason"),
         [("no/such/folder", "No such file or directory"), ("folder", "it is a folder"), ("file/x", "Not a directory")],
