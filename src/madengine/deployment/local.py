@@ -80,14 +80,14 @@ class LocalTarget:
         for handle in handles:
             live = self._runs.get(handle.run_id)
             if live is not None:
-                live.thread.join(max(0.0, deadline - time.monotonic()))
+                live.ended.wait(max(0.0, deadline - time.monotonic()))
         return {handle.run_id: self._state(handle) for handle in handles}
 
     def collect(self, handle: Handle) -> Evidence:
         """The run's evidence; a run whose process is gone without leaving any never reported."""
         live = self._runs.get(handle.run_id)
         if live is not None:
-            live.thread.join()
+            live.ended.wait()
         try:
             document = json.loads((handle.run_dir / EVIDENCE).read_text(encoding="utf-8"))
             return from_json(document)
@@ -108,7 +108,7 @@ class LocalTarget:
     def _state(self, handle: Handle) -> RunState:
         live = self._runs.get(handle.run_id)
         if live is not None:
-            return RunState.RUNNING if live.thread.is_alive() else RunState.ENDED
+            return RunState.ENDED if live.ended.is_set() else RunState.RUNNING
         if (handle.run_dir / EVIDENCE).exists():
             return RunState.ENDED
         pid = _pid(handle.run_dir)
@@ -116,14 +116,24 @@ class LocalTarget:
 
 
 class _LiveRun:
-    """A run of this process: the thread that carries it and the event that ends it."""
+    """A run of this process: the thread that carries it, the event that ends it, and the event that says it has ended.
+
+    The thread itself is not asked: a Ctrl-C during ``Thread.join`` makes Python (before 3.13) take a thread that is
+    alive for one that has ended.
+    """
 
     def __init__(self, spec: RunSpec, engine: ContainerEngine, observer: Observer, ensure_image: ImageKeeper) -> None:
-        self.cancel = threading.Event()
+        self.cancel, self.ended = threading.Event(), threading.Event()
         self._spec, self._engine, self._observer, self._ensure_image = spec, engine, observer, ensure_image
         self.thread = threading.Thread(target=self._carry, name=spec.run_id, daemon=True)
 
     def _carry(self) -> None:
+        try:
+            self._run()
+        finally:
+            self.ended.set()
+
+    def _run(self) -> None:
         """Run the model and leave the evidence; an error of the engine is evidence too."""
         try:
             if self._engine.needs_image:
