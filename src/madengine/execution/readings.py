@@ -26,7 +26,8 @@ class Readings:
         self._spec, self.given = spec, given
         self._folders = (workspace.root, workspace.run_directory)
         self._snapshot: Snapshot | None = None
-        self._before: dict[Path, tuple[int, int]] = {}
+        # Taken now and not when the model begins: what pre-scripts write (--sys-env-details) is an artefact, too.
+        self._before = artefacts.inventory(self._folders)
         self._log = LogReading()
         self._results: ResultsReading | None = None
         self._problems: tuple[ContractProblem, ...] = ()
@@ -35,7 +36,6 @@ class Readings:
     def begin(self) -> None:
         """The model's script is about to start: what is there now is no result of it."""
         self._snapshot = Snapshot.take(self._folders, self._spec.results_file)
-        self._before = artefacts.inventory(self._folders)
 
     def read_log(self) -> None:
         """Look for metric lines and error patterns, when the script ran at all."""

@@ -332,6 +332,12 @@ def test_what_tools_write_is_kept(tmp_path: Path, name: str) -> None:
     assert (kept / f"run_directory_{name}").read_text() == "y\n"
 
 
+def test_what_pre_scripts_write_is_kept(tmp_path: Path) -> None:
+    root = package(tmp_path)
+    run(root, pre_scripts=(hook(root, "env.sh", "echo x >../m_env.csv"),))
+    assert (run_dir(root) / "node_0" / "m_env.csv").read_text() == "x\n"
+
+
 def test_what_was_there_before_and_links_are_no_artefacts(tmp_path: Path) -> None:
     root = package(tmp_path, "ln -s /etc/hostname x.csv; echo new >new.csv")
     (root / "scripts" / "m" / "old.csv").write_text("old")
