@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from madengine.core.errors import ConfigurationError
+from madengine.reporting.text_search import Search, searches_for
 
 DEFAULT_PATTERNS = (
     "OutOfMemoryError",
@@ -73,11 +74,11 @@ class Pattern:
 
 @dataclass(frozen=True)
 class CompiledRules:
-    """Rules ready for scanning. ``probes`` are substrings of which every literal match holds at least one."""
+    """Rules ready for scanning. ``probes`` find substrings of which every literal match holds at least one."""
 
     patterns: tuple[Pattern, ...]
     benign: tuple[bytes, ...]
-    probes: tuple[bytes, ...]
+    probes: tuple[Search, ...]
     regexes: tuple[Pattern, ...]
 
     def match(self, line: bytes) -> Pattern | None:
@@ -134,10 +135,10 @@ def _text(text: object, field: str) -> str:
     return text
 
 
-def _probes(literals: Sequence[bytes]) -> tuple[bytes, ...]:
+def _probes(literals: Sequence[bytes]) -> tuple[Search, ...]:
     probes: dict[bytes, None] = {}
     for literal in literals:
         shared = next((probe for probe in _SHARED_PROBES if probe in literal), None)
         alone = shared is None or sum(shared in other for other in literals) == 1
         probes[literal if alone or shared is None else shared] = None
-    return tuple(probes)
+    return searches_for(tuple(probes))

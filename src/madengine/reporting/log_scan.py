@@ -8,9 +8,7 @@ for literal texts; only what lies around a hit is looked at. Every decision abou
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -24,6 +22,7 @@ from madengine.reporting.metric_lines import (
     strip_ansi,
 )
 from madengine.reporting.plain_file import NotReadableError, open_plain
+from madengine.reporting.text_search import OneText, Search
 from madengine.verdict.evidence import LogFinding, Measurement
 
 CHUNK = 256 << 10  # bytes read at once
@@ -32,11 +31,9 @@ _REGEX_OVERLAP = 512  # bytes that two pieces of an overlong line share
 _BEFORE_METRIC = 1 << 10  # bytes that may stand before a metric's key, colour codes included
 _TEXT_LIMIT = 300  # characters of a line that a finding quotes
 _REJECTED_LIMIT = 10  # rejected lines that are kept, the first ones
-_STATEMENT_KEY = STATEMENT.encode()
-_TRAINER_KEY = HUGGING_FACE.encode()
-_COLOURED_KEY = _STATEMENT_KEY.rstrip(b":")  # a colour code may stand between the word and the colon
-
-_COMMON = b"VWGHKUBLMDFPCSIRNTAOExvkw(_ybp:gfmuchdlrsnioate "  # what logs are made of, rarest first
+_STATEMENT_KEY = OneText(STATEMENT.encode())
+_TRAINER_KEY = OneText(HUGGING_FACE.encode())
+_COLOURED_KEY = OneText(STATEMENT.encode().rstrip(b":"))  # a colour code may stand between the word and the colon
 
 
 class Source(Protocol):
@@ -201,16 +198,6 @@ class LogScan:
     def _line_number(self, start: int, at: int) -> int:
         return self._lines + self._buffer.count(b"\n", start, at) + 1
 
-    def _hits(self, text: bytes, start: int, stop: int) -> Iterator[int]:
-        find, limit = self._buffer.find, min(stop + len(text) - 1, self._end)
-        # A search for one byte runs ten times as fast as one for a text: most chunks lack one of the rare bytes.
-        if any(find(byte, start, limit) < 0 for byte in _rare_bytes(text)):
-            return
-        at = find(text, start, limit)
-        while at >= 0:
-            yield at
-            at = find(text, at + len(text), limit)
-
     def _line_start(self, at: int, reach: int) -> int | None:
         """Where the line of the byte at ``at`` begins, None when that is further away than ``reach``."""
         low = max(0, at - reach)
@@ -234,8 +221,8 @@ class LogScan:
             number = self._line_number(start, hit.at)
             self._finding = LogFinding(self._label, number, hit.pattern.text, _quote(hit))
 
-    def _first_literal(self, rules: CompiledRules, probe: bytes, start: int, stop: int) -> _Hit | None:
-        for at in self._hits(probe, start, stop):
+    def _first_literal(self, rules: CompiledRules, probe: Search, start: int, stop: int) -> _Hit | None:
+        for at in probe.hits(self._buffer, start, stop, self._end):
             begin = self._line_start(at, self._reach)
             low = max(0, at - self._reach) if begin is None else begin
             line = bytes(self._buffer[low : self._line_end(at, self._reach)])
@@ -258,9 +245,9 @@ class LogScan:
         self._next_line = self._base + at
         return None
 
-    def _search_metric(self, key: bytes, kind: _Stated, start: int, stop: int) -> None:
+    def _search_metric(self, key: OneText, kind: _Stated, start: int, stop: int) -> None:
         last = -1
-        for at in self._hits(key, start, stop):
+        for at in key.hits(self._buffer, start, stop, self._end):
             stated = self._stated(key, at)
             if stated is None or stated.hugging_face is not (kind is self._trainer):
                 continue
@@ -272,13 +259,13 @@ class LogScan:
         if last >= 0:
             kind.line = self._line_number(start, last)
 
-    def _stated(self, key: bytes, at: int) -> MetricLine | Rejected | None:
+    def _stated(self, key: OneText, at: int) -> MetricLine | Rejected | None:
         """What the line of the key at ``at`` states; only the first key of a line speaks."""
-        after = at + len(key)
+        after = at + len(key.text)
         if key is _COLOURED_KEY and self._buffer[after : after + 1] not in b":\x1b":
             return None
         begin = self._line_start(at, min(_BEFORE_METRIC, self._reach))
-        if begin is None or self._buffer.find(key.rstrip(b":"), begin, at) >= 0:
+        if begin is None or self._buffer.find(key.text.rstrip(b":"), begin, at) >= 0:
             return None
         return parse_metric_line(bytes(self._buffer[begin : self._line_end(at, self._reach)]))
 
@@ -287,13 +274,6 @@ class LogScan:
         if self._rejections.is_early(self._base + at):
             text = f"{self._label}:{self._line_number(start, at)}: {rejected.text} - {rejected.reason}"
             self._rejections.keep(self._base + at, text)
-
-
-@lru_cache(maxsize=256)
-def _rare_bytes(text: bytes) -> tuple[bytes, ...]:
-    """Three of the text's bytes, those that logs hold least often."""
-    order = sorted(set(text), key=lambda byte: (_COMMON.find(byte), byte))
-    return tuple(bytes((byte,)) for byte in order[:3])
 
 
 def _quote(hit: _Hit) -> str:
