@@ -49,7 +49,8 @@ class LocalTarget:
         problem = self._engine.problem()
         problems = [CheckProblem(f"engine {self._engine.name}: {problem}", "see `madengine doctor`")] if problem else []
         for spec in specs:
-            if self._engine.needs_image and not spec.image.docker_image and not spec.skip:
+            starts = not (spec.skip or spec.refusal)
+            if starts and self._engine.needs_image and not spec.image.docker_image:
                 problems.append(
                     CheckProblem(
                         f"{spec.card.name} has no image for engine {self._engine.name}",
