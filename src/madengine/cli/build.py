@@ -35,11 +35,12 @@ if TYPE_CHECKING:
 @click.option(
     "--manifest-output",
     type=FILE,
+    metavar="FILE",
     default=Path("build_manifest.json"),
     show_default=True,
     help="Where the manifest is written.",
 )
-@click.option("--summary-output", "-s", type=FILE, help="Write what --json prints to this file, too.")
+@click.option("--summary-output", "-s", type=FILE, metavar="FILE", help="Write what --json prints to this file, too.")
 @output_options
 def build(
     *,

@@ -22,7 +22,7 @@ _LONGEST_CELL = 120
 
 
 @click.command()
-@click.option("--tags", "-t", multiple=True, metavar="WORDS", help="Tags, names or all; scope/tag looks in one folder.")
+@click.option("--tags", "-t", multiple=True, metavar="TAG", help="Tags, names or all; scope/tag looks in one folder.")
 @click.option("--model-dir", metavar="FOLDER", help="The model package [default: $MODEL_DIR, else this folder].")
 @click.option("--json", "as_json", is_flag=True, help='Print {"models": [...]}, each card with its full name.')
 def discover(tags: Sequence[str], model_dir: str | None, as_json: bool) -> int:

@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 EPILOG = """\b
 Examples:
   madengine discover                            what does this package offer?
-  madengine run --tags dummy --engine host      run without a container
+  madengine run --tags primes --engine host     run without a container
   madengine build --tags pyt --manifest-output build_manifest.json
   madengine run --manifest-file build_manifest.json
   madengine validate build_manifest.json        every problem, with its line
@@ -180,7 +180,7 @@ def _group() -> click.Group:
     )
     @click.version_option(__version__, message="madengine %(version)s")
     def madengine() -> None:
-        """Run AI model benchmarks on one machine, on Slurm or on Kubernetes - and say honestly what happened."""
+        """Run AI model benchmarks and say honestly what happened."""
 
     return madengine
 

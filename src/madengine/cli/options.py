@@ -28,7 +28,8 @@ def package_option(command: Command) -> Command:
         type=FILE,
         envvar="MODEL_DIR",
         default=Path(),
-        show_default="the current directory",
+        show_default="$MODEL_DIR, else this folder",
+        metavar="FOLDER",
         help="The model package: a folder with models.json and scripts/. Read in place, never written to.",
     )(command)
 
@@ -76,7 +77,8 @@ def engine_option(command: Command) -> Command:
         "--engine",
         type=click.Choice(["docker", "podman", "host"]),
         envvar="MAD_CONTAINER_ENGINE",
-        help="What runs the scripts: containers, or 'host' for this machine as it is. Default: the first that works.",
+        show_default="$MAD_CONTAINER_ENGINE, else the first that works",
+        help="What runs the scripts: containers, or 'host' for this machine as it is.",
     )(command)
 
 

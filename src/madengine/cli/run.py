@@ -60,6 +60,7 @@ Examples:
     "--output",
     "-o",
     type=FILE,
+    metavar="FILE",
     default=Path("perf_entry.csv"),
     show_default=True,
     help="Where the rows of this command alone are written.",

@@ -45,7 +45,8 @@ def _tell(run: FinishedRun, verbose: bool) -> None:
     for warning in verdict.warnings:
         views.warn(f"{name}: {warning}")
     for line in verdict.explanation:
-        views.say(f"  {line}")
+        if line not in verdict.reason:  # a single problem's own sentence has just been said
+            views.say(f"  {line}")
     if verbose or verdict.outcome is not Outcome.SUCCESS:
         for note in verdict.notes:
             views.say(f"note: {name}: {note}")

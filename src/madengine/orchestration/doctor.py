@@ -54,7 +54,7 @@ def _engines(load: Callable[[str], ContainerEngine]) -> Iterator[Finding]:
         if problem is None:
             yield Finding(name, "ok", "answers")
         else:
-            yield Finding(name, "warning", problem, f"start {name}, or run with --engine host")
+            yield Finding(name, "warning", problem, f"install or start {name}, or run with --engine host")
     yield Finding("host engine", "ok", "runs scripts on this machine without a container")
 
 

@@ -49,5 +49,5 @@ def with_failures(manifest: BuildManifest, failures: Iterable[BuildFailure], car
         images[key] = ImageRecord({"model": failure.model})
         models[key] = by_name[failure.model]
         log = f" (log: {failure.log_file})" if failure.log_file else ""
-        refusals[key] = f"there is no image for it: {failure.error}{log}"
+        refusals[key] = f"there is no image for it{log}: {failure.error}"
     return Source(replace(manifest, images=images, models=models), refusals, bool(refusals))
