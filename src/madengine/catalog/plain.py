@@ -45,13 +45,20 @@ def _is_variable(name: str) -> bool:
     return name.isascii() and name.isidentifier()
 
 
+def _is_plain_setting(setting: tuple[str, Any]) -> bool:
+    key, value = setting
+    if key == "launcher":
+        return type(value) is str
+    return key in ("nnodes", "nproc_per_node") and type(value) is int and 1 <= value <= 1024
+
+
 TESTS: dict[str, Callable[[Any], bool]] = {
     "n_gpus": lambda value: value in _COUNTS if type(value) is str else type(value) is int and -1 <= value <= 128,
     "timeout": lambda value: type(value) is int and abs(value) <= 1_000_000_000,
     "tags": _texts,
     "env_vars": _variables,
     "deprecated": lambda value: type(value) is bool,
-    "distributed": lambda value: value == {"launcher": "slurm_multi"},
+    "distributed": lambda value: type(value) is dict and all(map(_is_plain_setting, value.items())),
 }
 """Key -> whether a value is obviously allowed for it."""
 

@@ -23,7 +23,11 @@ VALUES = st.one_of(
     st.integers(),
     st.floats(allow_nan=False),
     st.sampled_from(["", "8", "-1", "0", "-2", "00", " 8", "1000000", "fp8"]),
-    st.sampled_from([{"launcher": "slurm_multi"}, {"launcher": 1}]),
+    st.dictionaries(
+        st.sampled_from(["launcher", "nnodes", "nproc_per_node", "port", "primus"]),
+        st.one_of(st.none(), st.booleans(), st.integers(-1, 2000), st.sampled_from(["torchrun", ""])),
+        max_size=3,
+    ),
     st.lists(st.one_of(st.text(max_size=3), st.none()), max_size=3),
     st.dictionaries(st.text(max_size=3), st.one_of(st.text(max_size=3), st.none()), max_size=3),
     st.dictionaries(st.sampled_from(["A", "xP", "a b", "a=b", "", "1", "ä"]), st.text(max_size=3), max_size=3),
@@ -63,4 +67,5 @@ def test_what_is_not_obvious_is_left_to_the_schema(document: Any) -> None:
 
 def test_usual_cards_need_no_schema(real_mad: Path) -> None:
     assert obviously_valid(json.loads((real_mad / "models.json").read_text()))
+    assert obviously_valid([card("x", distributed={"launcher": "torchrun", "nnodes": 2, "nproc_per_node": 8})])
     assert obviously_valid([card("x", timeout=-1, env_vars={"xP": "1"}, deprecated=False, unknown=[{}])])
