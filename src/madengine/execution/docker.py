@@ -46,15 +46,19 @@ class CommandEngine:
         self._buildkit: bool | None = None
 
     def problem(self) -> str | None:
-        """Why the engine cannot be used, in its own words where it has some."""
+        """Why the engine cannot be used, in its own words where it has some. It is asked until it has answered once."""
+        if self._version:
+            return None
         if shutil.which(self._dialect.program) is None:
             return "not installed"
         field = "{{.Server.Version}}" if self.name == "docker" else "{{.Client.Version}}"
         probe = self._run("version", "--format", field, timeout=PROBE_LIMIT)
-        self._version = probe.stdout.strip()
         if probe.timed_out:
             return f"does not answer within {PROBE_LIMIT:g} s"
-        return engine_words(probe) if probe.exit_code or not self._version else None
+        if probe.exit_code or not probe.stdout.strip():
+            return engine_words(probe)
+        self._version = probe.stdout.strip()
+        return None
 
     def describe(self) -> str:
         """``docker 26.1.5``."""

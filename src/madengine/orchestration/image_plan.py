@@ -13,7 +13,7 @@ from madengine.config.credentials import Credentials
 from madengine.config.manifest import ImageRecord
 from madengine.config.settings import Settings
 from madengine.core.errors import BuildError, ConfigurationError, MADEngineError
-from madengine.execution.engine import ContainerEngine
+from madengine.execution.engine import ContainerEngine, ImageFacts
 from madengine.execution.image_names import hashed_name, is_reference
 from madengine.execution.images import ImageJob, given_image, no_image, plan_image, registry_record
 from madengine.execution.registry import push_name
@@ -160,6 +160,7 @@ class _Planner:
             "guest_os": settings.guest_os,
         }
         self._images: dict[str, PlannedImage] = {}
+        self._facts: dict[str, ImageFacts | None] = {}
         self._owners: dict[str, tuple[str, str, str]] = {}
         self._failures: list[BuildFailure] = []
         self._warnings: list[str] = []
@@ -203,9 +204,11 @@ class _Planner:
     def _given(self, model: str, image: str) -> ImageRecord:
         if self._engine is None or not self._engine.needs_image:
             return given_image(model, image, self._vendor)
-        facts = self._engine.image_facts(image)
-        if facts is None:
-            self._warnings.append(f"{image} is not on this machine; a run will have to fetch it")
+        if image not in self._facts:
+            self._facts[image] = self._engine.image_facts(image)
+            if self._facts[image] is None:
+                self._warnings.append(f"{image} is not on this machine; a run will have to fetch it")
+        facts = self._facts[image]
         return given_image(model, image, self._vendor, digest=facts.digest if facts else "")
 
     def _variants(self, dockerfiles: Sequence[Dockerfile]) -> Iterator[tuple[Dockerfile, str]]:

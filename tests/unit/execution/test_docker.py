@@ -72,6 +72,14 @@ def test_an_engine_that_answers_has_no_problem(client: Client, engine: CommandEn
     assert engine.describe() == "docker 26.1.5"
 
 
+def test_an_engine_that_has_answered_once_is_not_asked_again(client: Client, engine: CommandEngine) -> None:
+    client.answers(code=1, error="not yet")
+    assert engine.problem() == "not yet"
+    client.answers("26.1.5")
+    assert [engine.problem(), engine.problem(), engine.describe()] == [None, None, "docker 26.1.5"]
+    assert len(client.calls) == 2
+
+
 def test_a_program_that_is_not_installed_says_so(engine: CommandEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert engine.problem() == "not installed"

@@ -103,6 +103,14 @@ def test_a_named_image_that_is_not_here_is_warned_about(package: Path) -> None:
     assert "not on this machine" in _plan(package, card(), use_image="rocm/x:1").warnings[0]
 
 
+def test_many_models_in_one_named_image_ask_for_it_once(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    engine = RecordingEngine()
+    monkeypatch.setattr(engine, "image_facts", asked.append)
+    plan = _plan(package, card("a"), card("b"), card("c"), engine=engine, use_image="rocm/x:1")
+    assert (len(plan.images), len(plan.warnings), asked) == (3, 1, ["rocm/x:1"])
+
+
 def test_the_contexts_image_counts_as_named(package: Path) -> None:
     settings = Settings(context={"MAD_CONTAINER_IMAGE": "mine:1"})
     (image,) = _plan(package, card(), settings=settings).images
