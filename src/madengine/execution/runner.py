@@ -24,6 +24,7 @@ from madengine.execution.readings import OUTPUT_VARIABLE, Readings
 from madengine.execution.runlog import recording
 from madengine.execution.spec import HookScript, RunSpec
 from madengine.execution.workspace import Workspace, prepare
+from madengine.reporting.freshness import is_bare_name
 from madengine.verdict.evidence import Evidence, Interruption, InterruptionKind, NodeReport
 
 HOOK_LIMIT = 1800.0  # seconds for all post-scripts, and for pre-scripts of a run without a time limit
@@ -216,16 +217,17 @@ def model_argv(spec: RunSpec) -> tuple[str, ...]:
 
     Raises ``ConfigurationError`` when the card's args are no shell words.
     """
-    script = spec.script.file if not spec.script.file.startswith("-") else f"./{spec.script.file}"
+    script = f"./{spec.script.file}" if spec.script.file.startswith(("-", "+")) else spec.script.file
     return (*spec.prefix, *spec.script.interpreter, script, *split_words(spec.script.args))
 
 
 def results_variable(spec: RunSpec) -> dict[str, str]:
     """The variable that tells a script how its results file is called: a bare name, as scripts put ``../`` before it.
 
-    A value that the user gives stands; without a declared file there is no variable.
+    A value that the user gives stands; without a declared file there is no variable, nor for a path that would lead
+    the script out of its workspace.
     """
-    if not spec.results_file:
+    if not is_bare_name(spec.results_file):
         return {}
     return {OUTPUT_VARIABLE: spec.environment.get(OUTPUT_VARIABLE) or spec.results_file}
 
