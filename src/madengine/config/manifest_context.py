@@ -96,12 +96,13 @@ def _replaced(value: Any, known: list[tuple[str, str]]) -> Any:
 def _hide_named(document: dict[str, Any], block: str, found: _Findings) -> None:
     """Variables whose name says that they are secrets: MAD_SECRETS_* reach a run anyway, others become references."""
     from madengine.core.redact import is_secret_name
+    from madengine.core.shell import is_reference
 
     values = dict(document.get(block) or {})
     for name, value in list(values.items()):
         if name.startswith(SECRET_PREFIX):
             del values[name]
-        elif is_secret_name(name) and str(value) and "$" not in str(value):
+        elif is_secret_name(name) and str(value) and not is_reference(str(value)):
             values[name] = f"${{{name}}}"
         else:
             continue

@@ -23,8 +23,13 @@ class MADEngineError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.message}" if self.where else self.message
+        text = f"{_on_one_line(self.where)}: {self.message}" if self.where else self.message
         return f"{text} ({self.hint})" if self.hint else text
+
+
+def _on_one_line(place: str) -> str:
+    """A place with its control characters as escapes: keys of a document, and so its pointers, may hold any."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in place)
 
 
 class ConfigurationError(MADEngineError):

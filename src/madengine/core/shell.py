@@ -69,6 +69,11 @@ def expand(text: str, environment: Mapping[str, str]) -> tuple[str, tuple[str, .
     return _NAME.sub(value_of, text), tuple(unset)
 
 
+def is_reference(text: str) -> bool:
+    """Whether ``text`` is one ``$NAME`` or ``${NAME}`` and nothing else, so that it holds no value itself."""
+    return _NAME.fullmatch(text) is not None
+
+
 def split_words(text: str) -> tuple[str, ...]:
     """Splits text into words and removes the quotes, as a POSIX shell does, without expanding anything.
 

@@ -47,7 +47,8 @@ def test_a_vendor_that_is_not_known_is_not_written() -> None:
 
 def test_variables_named_as_secrets_become_references_and_mad_secrets_stay_out() -> None:
     document = {
-        "docker_env_vars": {"MAD_SECRETS_A": CANARY, "HF_TOKEN": CANARY, "GITHUB_PASSWORD": "$OTHER", "PLAIN": "x"},
+        "docker_env_vars": {"MAD_SECRETS_A": CANARY, "HF_TOKEN": CANARY, "GITHUB_PASSWORD": "$OTHER", "PLAIN": "x"}
+        | {"DB_PASSWORD": f"{CANARY}$x"},
         "docker_build_arg": {"MAD_SECRETS_B": CANARY, "BASE_DOCKER": "x"},
         "env_vars": {"MAD_SECRETS_C": CANARY},
     }
@@ -56,10 +57,11 @@ def test_variables_named_as_secrets_become_references_and_mad_secrets_stay_out()
         "HF_TOKEN": "${HF_TOKEN}",
         "GITHUB_PASSWORD": "$OTHER",
         "PLAIN": "x",
+        "DB_PASSWORD": "${DB_PASSWORD}",
     }
     assert found.context["docker_build_arg"] == {"BASE_DOCKER": "x"}
     assert found.deployment_config["env_vars"] == {}
-    assert found.secret_names == ("HF_TOKEN", "MAD_SECRETS_A", "MAD_SECRETS_B", "MAD_SECRETS_C")
+    assert found.secret_names == ("DB_PASSWORD", "HF_TOKEN", "MAD_SECRETS_A", "MAD_SECRETS_B", "MAD_SECRETS_C")
     assert any("export HF_TOKEN for the run" in note for note in found.notes)
     assert CANARY not in json.dumps([found.context, found.deployment_config, found.notes])
 

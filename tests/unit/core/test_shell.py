@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.hostile import CANARY, HOSTILE, canaries
 
 from madengine.core.errors import ConfigurationError
-from madengine.core.shell import expand, quote, split_words
+from madengine.core.shell import expand, is_reference, quote, split_words
 
 Shell = Callable[[str], bytes]
 
@@ -278,3 +278,19 @@ class TestSplitWords:
         except ConfigurationError:
             return
         assert split_words(" ".join(map(quote, words))) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("$A", True),
+        ("${A_1}", True),
+        ("", False),
+        ("pa$$word", False),
+        ("${A}x", False),
+        ("$A$B", False),
+        ("$1", False),
+    ],
+)
+def test_a_reference_is_one_name_and_nothing_else(text: str, is_one: bool) -> None:
+    assert is_reference(text) is is_one
