@@ -30,6 +30,13 @@ Examples:
 """
 
 
+def _seconds(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:  # noqa: ARG001
+    """``nan`` and ``inf`` pass for numbers, and are no time limit."""
+    if value is not None and value - value != 0:
+        raise click.BadParameter("is no number of seconds; 0 means no limit")
+    return value
+
+
 @click.command(epilog=EPILOG)
 @package_option
 @tags_options
@@ -47,6 +54,7 @@ Examples:
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0),
+    callback=_seconds,
     metavar="SECONDS",
     help="Time limit of each model; 0 for none. Beats the card's own; the default is 7200.",
 )

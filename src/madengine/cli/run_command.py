@@ -123,11 +123,11 @@ def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
     bench = _bench(words, environ)
     source, build = _planned(bench, environ)
     plan = bench.plan(source)
-    keeper = ImageKeeper(bench.request, bench.engine)
+    keeper = ImageKeeper(bench.request, bench.engine, effective_manifest(source.manifest, bench.settings).context)
     target = LocalTarget(bench.engine, lambda _: RunProgress(live=words.live_output, verbose=words.verbose), keeper)
     check_all(target, plan.specs)
     if words.dry_run:
-        return _show_plan(plan, target, as_json=words.as_json)
+        return _show_plan(plan, target, as_json=words.as_json, build_failed=source.build_failed)
     files = perf_files(Path.cwd(), words.output)
     _refuse_unusable_outputs(words, files)
     make_runs_folder()
@@ -209,7 +209,8 @@ def _refuse_unusable_outputs(words: RunWords, files: PerfFiles) -> None:
     check_perf_files(files)
 
 
-def _show_plan(plan: Plan, target: LocalTarget, *, as_json: bool) -> int:
+def _show_plan(plan: Plan, target: LocalTarget, *, as_json: bool, build_failed: bool) -> int:
+    """Print the plan; the exit code is not 0 when the command without --dry-run would fail for what is known now."""
     renderings = [target.render(spec) for spec in plan.specs]
     if as_json:
         views.print_json({"dry_run": True, "runs": [dict(rendering.facts) for rendering in renderings]})
@@ -219,9 +220,14 @@ def _show_plan(plan: Plan, target: LocalTarget, *, as_json: bool) -> int:
                 views.show(text)
     for warning in plan.warnings:
         views.warn(warning)
+    refused = [spec for spec in plan.specs if spec.refusal and not spec.skip]
+    for spec in refused:
+        views.fail(f"{spec.card.name} would not run: {spec.refusal}")
     count = len(renderings)
     views.say(f"dry run: {count} run{'s' if count != 1 else ''} planned, nothing was started")
-    return ExitCode.SUCCESS
+    if build_failed:
+        return ExitCode.BUILD_FAILURE
+    return ExitCode.RUN_FAILURE if refused else ExitCode.SUCCESS
 
 
 def _run(plan: Plan, source: Source, target: LocalTarget, recorder: FileRecorder, words: RunWords) -> int:
@@ -238,7 +244,9 @@ def _run(plan: Plan, source: Source, target: LocalTarget, recorder: FileRecorder
         views.print_json(document)
     else:
         show_report(report, recorder.files.perf_csv, verbose=words.verbose)
-    for problem in recorder.problems:
+    for remark in recorder.remarks:
+        views.warn(remark)
+    for problem in dict.fromkeys(recorder.problems):
         views.fail(problem)
     if words.summary_output and (problem := _unwritten(words.summary_output, document)):
         views.fail(problem)

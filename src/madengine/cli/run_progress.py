@@ -9,7 +9,7 @@ import time
 from madengine.cli import views
 from madengine.cli.run_view import seconds
 from madengine.execution.spec import RunSpec
-from madengine.orchestration.run import FinishedRun
+from madengine.orchestration.run import GIVE_UP, FinishedRun
 
 TICK = 1.0  # seconds between two updates of the moving line
 ALWAYS_TOLD = ("image",)  # steps that may take minutes before a model starts
@@ -21,6 +21,10 @@ class RunNarrator:
     def started(self, number: int, total: int, spec: RunSpec) -> None:
         """Which run begins."""
         views.say(f"run {number}/{total} {spec.card.name}")
+
+    def interrupted(self, spec: RunSpec) -> None:
+        """That it is being ended, which may take a while, and how not to wait."""
+        views.say(f"interrupted: ending {spec.card.name} (Ctrl-C {GIVE_UP - 1} times more: do not wait for it)")
 
     def ended(self, number: int, total: int, run: FinishedRun) -> None:
         """What it came to."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from madengine.cli import views
@@ -58,15 +58,17 @@ def next_steps(report: RunReport, perf_csv: Path) -> Iterator[str]:
         yield f"interrupted: not started: {', '.join(report.not_started)}"
     if not report.runs:
         return
-    count = sum(len(run.rows) for run in report.runs)
+    count = sum(len(run.rows) for run in report.runs if run.saved)
     yield f"{count} row{'s' if count != 1 else ''} appended to {shown_path(perf_csv)}"
     failed = [run for run in report.runs if run.verdict.outcome in (Outcome.FAILURE, Outcome.NO_METRIC)]
     for run in failed:
         yield f"  {run.spec.card.name}: everything about this run is in {shown_path(run.spec.run_dir)}"
     if not failed:
         yield f"run directories: {shown_path(report.runs[0].spec.run_dir.parent)}"
-    if any(run.spec.keep_alive for run in report.runs):
-        yield "--keep-alive: containers were left running; `docker ps --filter label=madengine.run` lists them"
+    alive = [run.spec for run in report.runs if run.spec.keep_alive and run.evidence.nodes]
+    if alive and alive[0].engine != "host":
+        listing = f"{alive[0].engine} ps --filter label=madengine.run"
+        yield f"--keep-alive: containers were left running; `{listing}` lists them"
 
 
 def report_document(report: RunReport, perf_csv: Path, exit_code: int) -> dict[str, object]:
@@ -111,9 +113,3 @@ def seconds(duration: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def names(items: Sequence[str], limit: int = 5) -> str:
-    """A list of names for a sentence, cut where it gets long."""
-    more = f" and {len(items) - limit} more" if len(items) > limit else ""
-    return ", ".join(items[:limit]) + more

@@ -5,10 +5,12 @@ This is what a dry run prints and what lies as ``plan.txt`` in the run directory
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from madengine.core.errors import ConfigurationError
 from madengine.core.redact import Redactor, mask_argv, secret_values
-from madengine.core.shell import quote
+from madengine.core.shell import quote, split_words
 from madengine.deployment.base import Rendering
 from madengine.execution.spec import RunSpec
 
@@ -34,6 +36,7 @@ def as_text(facts: dict[str, Any]) -> str:
     lines = []
     for name, value in facts.items():
         shown = ", ".join(str(item) for item in value) if isinstance(value, (list, tuple)) else str(value)
+        shown = shown.replace("\n", "\\n")  # a name cannot add a fact of its own
         if shown:
             lines.append(f"{name.replace('_', ' '):<18}{shown}")
     return "\n".join(lines) + "\n"
@@ -64,9 +67,23 @@ def _facts(spec: RunSpec) -> dict[str, Any]:
 
 
 def command_line(spec: RunSpec) -> str:
-    """The script's command as a person would type it."""
-    words = " ".join(quote(word) for word in (*spec.prefix, *spec.script.interpreter, spec.script.file))
-    return f"{words} {spec.script.args}".strip()
+    """The script's command as a person would type it, without the values of secrets."""
+    words = (*spec.prefix, *spec.script.interpreter, spec.script.file)
+    return f"{_shown_words(words, spec)} {_shown_args(spec)}".strip()
+
+
+def _shown_args(spec: RunSpec) -> str:
+    """The card's args as they are written, when they hold no secret."""
+    args = spec.script.args
+    try:
+        words = split_words(args)
+    except ConfigurationError:
+        return mask_argv((args,), spec.secrets.values())[0]
+    return args if mask_argv(words, spec.secrets.values()) == words else _shown_words(words, spec)
+
+
+def _shown_words(words: Sequence[str], spec: RunSpec) -> str:
+    return " ".join(quote(word) for word in mask_argv(words, spec.secrets.values()))
 
 
 def _gpus(spec: RunSpec) -> str:

@@ -1,22 +1,25 @@
 """The target ``local``: a run on this machine, by whatever engine was chosen.
 
 The run lives in a thread of the submitting process. What another process needs lies in the run directory:
-``evidence.json`` once the run has ended, ``pid`` while it goes on.
+``evidence.json`` once the run has ended, and ``pid``, which names the process that carries it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from madengine.core.documents import load_json
 from madengine.core.errors import MADEngineError
 from madengine.core.files import write_atomic
+from madengine.core.redact import Redactor, secret_values
 from madengine.deployment.base import CheckProblem, Handle, Rendering, RunState
+from madengine.deployment.carrier import Carrier
 from madengine.deployment.describe import describe
 from madengine.execution.engine import ContainerEngine
 from madengine.execution.runner import Observer, run_model
@@ -27,7 +30,7 @@ from madengine.verdict.evidence_json import from_json, to_json
 ImageKeeper = Callable[[RunSpec, Observer], None]
 
 EVIDENCE = "evidence.json"
-PID = "pid"
+LOOK = 0.1  # seconds between two looks at a run of another process
 
 
 class LocalTarget:
@@ -43,6 +46,7 @@ class LocalTarget:
         self._observer_for = observer_for
         self._ensure_image = ensure_image
         self._runs: dict[str, _LiveRun] = {}
+        self._changed = threading.Condition()
 
     def check(self, specs: Sequence[RunSpec]) -> tuple[CheckProblem, ...]:
         """Whether the engine works and every image is named."""
@@ -66,45 +70,57 @@ class LocalTarget:
 
     def submit(self, spec: RunSpec, rendering: Rendering) -> Handle:
         """Start the run's thread."""
-        spec.run_dir.mkdir(parents=True, exist_ok=True)
-        for name, text in rendering.files.items():
-            write_atomic(spec.run_dir / name, text, durable=False)
-        write_atomic(spec.run_dir / PID, f"{os.getpid()}\n", durable=False)
-        live = _LiveRun(spec, self._engine, self._observer_for(spec), self._ensure_image)
+        live = _LiveRun(spec, self._engine, self._observer_for(spec), self._ensure_image, self._changed)
         self._runs[spec.run_id] = live
-        live.thread.start()
+        try:
+            _leave_for_others(spec.run_dir, rendering)
+        except (OSError, MADEngineError) as error:
+            live.refuse(f"the run directory cannot be written: {error}")
+        else:
+            live.thread.start()
         return Handle(spec.run_id, spec.run_dir)
 
     def poll(self, handles: Sequence[Handle], patience: float) -> Mapping[str, RunState]:
-        """States by run id; returns as soon as one of this process's runs ends."""
+        """States by run id; returns as soon as one of them changes, at once when all have ended."""
         deadline = time.monotonic() + patience
-        for handle in handles:
-            live = self._runs.get(handle.run_id)
-            if live is not None:
-                live.ended.wait(max(0.0, deadline - time.monotonic()))
-        return {handle.run_id: self._state(handle) for handle in handles}
+        with self._changed:
+            before = states = self._states(handles)
+            while states == before and RunState.RUNNING in states.values() and time.monotonic() < deadline:
+                self._changed.wait(min(LOOK, max(0.0, deadline - time.monotonic())))
+                states = self._states(handles)
+        return states
 
     def collect(self, handle: Handle) -> Evidence:
         """The run's evidence; a run whose process is gone without leaving any never reported."""
         live = self._runs.get(handle.run_id)
         if live is not None:
-            live.ended.wait()
+            return live.result()
+        path = handle.run_dir / EVIDENCE
         try:
-            document = json.loads((handle.run_dir / EVIDENCE).read_text(encoding="utf-8"))
-            return from_json(document)
-        except (OSError, ValueError, MADEngineError) as error:
-            detail = f"{handle.run_dir / EVIDENCE}: {error}"
-            return Evidence(handle.run_id, nodes=(NodeReport(0, host=os.uname().nodename, detail=detail),))
+            evidence = from_json(load_json(path, what="evidence"), source=str(path))
+        except MADEngineError as error:
+            return _never_reported(handle, str(error))
+        if evidence.run_id != handle.run_id:
+            return _never_reported(handle, f"{path} is of another run, {evidence.run_id}")
+        return evidence
 
     def cancel(self, handle: Handle) -> None:
-        """End the run: its own thread is told, another process is interrupted as Ctrl-C would."""
+        """End the run: its own thread is told, another process gets a TERM, on which it ends its run and records it.
+
+        Raises ``ExecutionError`` when that process cannot be reached from here.
+        """
         live = self._runs.get(handle.run_id)
         if live is not None:
             live.cancel.set()
             return
-        pid = _pid(handle.run_dir)
-        if pid is not None and self._state(handle) is RunState.RUNNING:
-            os.kill(pid, signal.SIGINT)
+        if self._state(handle) is not RunState.RUNNING:
+            return
+        carrier = Carrier.read(handle.run_dir)
+        if carrier is not None:
+            carrier.end()
+
+    def _states(self, handles: Sequence[Handle]) -> dict[str, RunState]:
+        return {handle.run_id: self._state(handle) for handle in handles}
 
     def _state(self, handle: Handle) -> RunState:
         live = self._runs.get(handle.run_id)
@@ -112,8 +128,19 @@ class LocalTarget:
             return RunState.ENDED if live.ended.is_set() else RunState.RUNNING
         if (handle.run_dir / EVIDENCE).exists():
             return RunState.ENDED
-        pid = _pid(handle.run_dir)
-        return RunState.RUNNING if pid is not None and _alive(pid) else RunState.ENDED
+        carrier = Carrier.read(handle.run_dir)
+        return RunState.RUNNING if carrier is not None and carrier.may_live() else RunState.ENDED
+
+
+def _leave_for_others(run_dir: Path, rendering: Rendering) -> None:
+    run_dir.mkdir(parents=True, exist_ok=True)
+    for name, text in rendering.files.items():
+        write_atomic(run_dir / name, text, durable=False)
+    Carrier.this_process().write(run_dir)
+
+
+def _never_reported(handle: Handle, detail: str) -> Evidence:
+    return Evidence(handle.run_id, nodes=(NodeReport(0, host=os.uname().nodename, detail=detail),))
 
 
 class _LiveRun:
@@ -123,47 +150,55 @@ class _LiveRun:
     alive for one that has ended.
     """
 
-    def __init__(self, spec: RunSpec, engine: ContainerEngine, observer: Observer, ensure_image: ImageKeeper) -> None:
+    def __init__(
+        self,
+        spec: RunSpec,
+        engine: ContainerEngine,
+        observer: Observer,
+        ensure_image: ImageKeeper,
+        changed: threading.Condition,
+    ) -> None:
         self.cancel, self.ended = threading.Event(), threading.Event()
         self._spec, self._engine, self._observer, self._ensure_image = spec, engine, observer, ensure_image
+        self._changed = changed
+        self._evidence = Evidence(spec.run_id)
         self.thread = threading.Thread(target=self._carry, name=spec.run_id, daemon=True)
 
-    def _carry(self) -> None:
-        try:
-            self._run()
-        finally:
-            self.ended.set()
+    def result(self) -> Evidence:
+        """The evidence of the run; waits for its end."""
+        self.ended.wait()
+        return self._evidence
 
-    def _run(self) -> None:
+    def refuse(self, reason: str) -> None:
+        """The run cannot begin."""
+        self._end(Evidence(self._spec.run_id, interruption=Interruption(InterruptionKind.REFUSED, reason)))
+
+    def _carry(self) -> None:
         """Run the model and leave the evidence; an error of the engine is evidence too."""
+        evidence = self._run()
+        try:
+            self._observer.phase("")
+            write_atomic(self._spec.run_dir / EVIDENCE, json.dumps(to_json(evidence), indent=1) + "\n")
+        except Exception as error:  # whoever waits for the end must hear of it
+            evidence = replace(evidence, notes=(*evidence.notes, f"{EVIDENCE} was not written: {error}"))
+        self._end(evidence)
+
+    def _run(self) -> Evidence:
+        run_id = self._spec.run_id
+        hidden = Redactor((*self._spec.secrets.values(), *secret_values(self._spec.environment)))
         try:
             if self._engine.needs_image:
                 self._ensure_image(self._spec, self._observer)
-            evidence = run_model(self._spec, self._engine, observer=self._observer, cancel=self.cancel)
+            return run_model(self._spec, self._engine, observer=self._observer, cancel=self.cancel)
         except MADEngineError as error:
-            refused = Interruption(InterruptionKind.REFUSED, str(error))
-            evidence = Evidence(self._spec.run_id, interruption=refused)
+            refused = Interruption(InterruptionKind.REFUSED, hidden.text(str(error)))
+            return Evidence(run_id, interruption=refused)
         except Exception as error:
-            defect = f"madengine itself failed: {type(error).__name__}: {error}"
-            evidence = Evidence(self._spec.run_id, nodes=(NodeReport(0, exit_code=1, detail=defect),))
-        self._observer.phase("")
-        text = json.dumps(to_json(evidence), indent=1)
-        # The rows follow at once and wait for the disk; this is for other processes.
-        write_atomic(self._spec.run_dir / EVIDENCE, text + "\n", durable=False)
+            defect = hidden.text(f"madengine itself failed: {type(error).__name__}: {error}")
+            return Evidence(run_id, nodes=(NodeReport(0, exit_code=1, detail=defect),))
 
-
-def _pid(run_dir: Path) -> int | None:
-    try:
-        return int((run_dir / PID).read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    def _end(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        with self._changed:
+            self.ended.set()
+            self._changed.notify_all()

@@ -35,13 +35,13 @@ def repository_folder(url: str) -> str:
     return name
 
 
-def clone(url: str, target: Path, *, credential: str = "", secrets: Mapping[str, str] | None = None) -> str:
+def clone(url: str, target: Path, *, credential: str = "", variables: Mapping[str, str] | None = None) -> str:
     """Clone ``url`` with its submodules into ``target`` and return the commit.
 
     ``credential`` is the card's ``cred``; its variables ``<cred>_USERNAME``, ``<cred>_PASSWORD`` and
-    ``<cred>_SSH_KEY_FILE`` are taken from ``secrets``. Raises ``ExecutionError`` in git's words.
+    ``<cred>_SSH_KEY_FILE`` are taken from ``variables``. Raises ``ExecutionError`` in git's words.
     """
-    words, environment = _access(credential, secrets or {})
+    words, environment = _access(credential, variables or {})
     command = ["git", *words, "clone", "--quiet", "--recurse-submodules", "--", url, str(target)]
     done = run(command, env=environment, timeout=CLONE_LIMIT)
     if done.exit_code:
@@ -54,16 +54,16 @@ def clone(url: str, target: Path, *, credential: str = "", secrets: Mapping[str,
     return run(["git", "-C", str(target), "rev-parse", "HEAD"], timeout=60).stdout.strip()
 
 
-def _access(credential: str, secrets: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+def _access(credential: str, variables: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
     """Words for git, and its environment, with which it may read a private repository; it never asks a person."""
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": TRANSPORTS, "LC_ALL": "C"}
-    password = secrets.get(f"{credential}_PASSWORD", "")
-    key = secrets.get(f"{credential}_SSH_KEY_FILE", "")
+    password = variables.get(f"{credential}_PASSWORD", "")
+    key = variables.get(f"{credential}_SSH_KEY_FILE", "")
     ssh = f"ssh -i {quote(key)} -o IdentitiesOnly=yes" if key else "ssh"
     environment["GIT_SSH_COMMAND"] = f"{ssh} -o BatchMode=yes -o StrictHostKeyChecking=accept-new"
     if not password:
         return [], environment
-    environment["MADENGINE_GIT_USERNAME"] = secrets.get(f"{credential}_USERNAME", "")
+    environment["MADENGINE_GIT_USERNAME"] = variables.get(f"{credential}_USERNAME", "")
     environment["MADENGINE_GIT_PASSWORD"] = password
     return ["-c", "credential.helper=", "-c", f"credential.helper={_HELPER}"], environment
 

@@ -52,7 +52,8 @@ def prepare(spec: RunSpec, *, note: Callable[[str], None]) -> Workspace:
     try:
         workspace.root.mkdir(parents=True)
         if url:
-            commit = clone(url, workspace.run_directory, credential=spec.card.text("cred"), secrets=spec.secrets)
+            variables = {**spec.environment, **spec.secrets}
+            commit = clone(url, workspace.run_directory, credential=spec.card.text("cred"), variables=variables)
             note(f"cloned {workspace.run_name} at commit {commit}")
         _fill(spec, folder, workspace)
     except OSError as error:

@@ -10,6 +10,8 @@ from madengine.config.manifest import BuildManifest
 from madengine.config.manifest_context import DEPLOYMENT_KEYS, without_secrets
 from madengine.config.merge import merged
 from madengine.config.settings import Settings
+from madengine.core.redact import is_secret_name
+from madengine.core.shell import is_reference
 
 
 def effective_manifest(manifest: BuildManifest, settings: Settings) -> BuildManifest:
@@ -28,7 +30,30 @@ def effective_manifest(manifest: BuildManifest, settings: Settings) -> BuildMani
 
 
 def for_record(manifest: BuildManifest, key: str, secrets: Mapping[str, str]) -> dict[str, Any]:
-    """The part of an effective manifest that one run used, fit to be written beside it: no value of a secret."""
-    one = replace(manifest, images={key: manifest.images[key]}, models={key: manifest.models[key]})
-    document: dict[str, Any] = without_secrets(one.to_dict(), secrets)
+    """The part of an effective manifest that one run used, fit to be written beside it: no value of a secret.
+
+    ``secrets`` are those of the run; what has the name of a secret is none of its business and goes, too (build
+    arguments, for example). Of the other models' summary nothing is kept.
+    """
+    one = replace(manifest, images={key: manifest.images[key]}, models={key: manifest.models[key]}, summary={})
+    document: dict[str, Any] = _without_named(without_secrets(one.to_dict(), secrets))
     return document
+
+
+def _without_named(value: Any) -> Any:
+    """A copy in which each value with the name of a secret is a reference to the variable of that name."""
+    if isinstance(value, Mapping):
+        return {
+            name: _reference(name) if _is_secret(name, item) else _without_named(item) for name, item in value.items()
+        }
+    return [_without_named(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _is_secret(name: str, value: Any) -> bool:
+    return (
+        is_secret_name(name) and isinstance(value, (str, int, float)) and bool(value) and not is_reference(str(value))
+    )
+
+
+def _reference(name: str) -> str:
+    return f"${{{name}}}"

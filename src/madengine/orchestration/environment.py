@@ -1,8 +1,8 @@
 """Which variables a run's script is given, and which of them are secrets.
 
 Later layers beat earlier ones: facts of the machine, the launcher, tools, the card's ``env_vars``, the context's
-``docker_env_vars``, ``deployment_config.env_vars``. Values may hold ``$NAME`` and ``${NAME}``; exactly these are
-expanded, from the env file and the inherited environment.
+``docker_env_vars``, ``deployment_config.env_vars``. Values that a person configured may hold ``$NAME`` and
+``${NAME}``; exactly these are expanded, from the env file and the inherited environment.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from madengine.config.context import SECRET_PREFIX
-from madengine.core.redact import is_maskable, is_secret_name
+from madengine.core.redact import is_maskable, is_secret_name, secret_values
 from madengine.core.shell import expand
 from madengine.execution.spec import GpuGrant
 
@@ -47,23 +47,23 @@ def machine_facts(model: str, gpus: GpuGrant, guest_os: str) -> dict[str, str]:
 
 
 def assemble(
-    layers: Sequence[Mapping[str, str]], inherited: Mapping[str, str], credentials: Mapping[str, str]
+    facts: Sequence[Mapping[str, str]], configured: Sequence[Mapping[str, str]], inherited: Mapping[str, str]
 ) -> RunEnvironment:
     """Merge the layers, expand references, and set secrets apart.
 
-    ``inherited`` is the environment with the env file on top; its ``MAD_SECRETS_*`` reach the run. ``credentials`` are
-    ``<cred>_USERNAME``-like variables. A value that contains a secret is a secret itself, whatever its name.
+    Later layers win, and ``configured`` ones win over ``facts``; only in what a person configured are references
+    expanded. ``inherited`` is the environment with the env file on top; its ``MAD_SECRETS_*`` reach the run. A value
+    that contains a secret is a secret itself, whatever its name.
     """
     values: dict[str, str] = {name: inherited[name] for name in PASSED_ON if inherited.get(name)}
-    for layer in layers:
+    for layer in facts:
         values.update(layer)
-    unset: list[tuple[str, str]] = []
-    for name, value in values.items():
+    unset: dict[tuple[str, str], None] = {}
+    for name, value in {name: value for layer in configured for name, value in layer.items()}.items():
         values[name], missing = expand(value, inherited)
-        unset.extend((name, reference) for reference in missing)
+        unset.update({(name, reference): None for reference in missing})
     secrets = {name: value for name, value in inherited.items() if name.startswith(SECRET_PREFIX) and value}
-    secrets.update(credentials)
-    known = [value for value in secrets.values() if is_maskable(value)]
+    known = [value for value in (*secrets.values(), *secret_values(values)) if is_maskable(value)]
     hidden = {n: v for n, v in values.items() if is_secret_name(n) or any(secret in v for secret in known)}
     plain = {name: value for name, value in values.items() if name not in hidden}
     return RunEnvironment(plain, {**secrets, **hidden}, tuple(unset))

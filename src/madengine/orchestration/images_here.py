@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from madengine.config.context import env_map
 from madengine.config.credentials import load_credentials
 from madengine.execution.engine import ContainerEngine
 from madengine.execution.runner import Observer
@@ -12,8 +17,16 @@ from madengine.orchestration.prepare import RunRequest
 class ImageKeeper:
     """Makes images available on this machine and remembers what they turned out to be."""
 
-    def __init__(self, request: RunRequest, engine: ContainerEngine) -> None:
+    def __init__(self, request: RunRequest, engine: ContainerEngine, context: Mapping[str, Any]) -> None:
+        """``context`` is the effective manifest's: an image is built again with the arguments it was built with."""
         self._request, self._engine = request, engine
+        self._settings = replace(
+            request.settings,
+            context=context,
+            docker_build_arg=env_map(context.get("docker_build_arg")),
+            docker_env_vars=env_map(context.get("docker_env_vars")),
+            guest_os=str(context.get("guest_os") or request.settings.guest_os),
+        )
         self._digests: dict[str, str] = {}
 
     def __call__(self, spec: RunSpec, observer: Observer) -> None:
@@ -35,7 +48,7 @@ class ImageKeeper:
         request = self._request
         observer.phase(f"image {spec.image.docker_image}")
         credentials = load_credentials(request.package, request.environ)
-        job = rebuild_job(spec.image, spec.card, request.settings, request.package, credentials)
+        job = rebuild_job(spec.image, spec.card, self._settings, request.package, credentials)
         how = ensure_image(
             spec.image,
             self._engine,

@@ -13,19 +13,30 @@ from pathlib import Path
 from typing import Any
 
 from madengine.catalog.card import ModelCard
-from madengine.config.context import env_map, env_text
-from madengine.config.data import DataSource, resolve_data
+from madengine.config.context import env_map
+from madengine.config.credentials import Credentials
 from madengine.config.manifest import BuildManifest, ImageRecord
 from madengine.config.tools import Hook, ToolStack, hooks, stack_tools
 from madengine.core.errors import ConfigurationError, MADEngineError
 from madengine.core.files import safe_name
-from madengine.core.shell import expand, split_words
-from madengine.execution.engine import Mount
+from madengine.core.shell import split_words
 from madengine.execution.gpu import GpuInventory, grant
-from madengine.execution.spec import GpuGrant, HookScript, LogScanRules, RunSpec, ScriptPlan
+from madengine.execution.spec import GpuGrant, HookScript, RunSpec, ScriptPlan
 from madengine.launchers.registry import DISPLAY_NONE, canonical_name, launch
 from madengine.launchers.topology import Launch, Topology
 from madengine.orchestration.environment import assemble, machine_facts
+from madengine.orchestration.resources import (
+    OPTIONS,
+    bind_mounts,
+    credential_variables,
+    data_facts,
+    data_mounts,
+    data_sources,
+    data_variables,
+    engine_options,
+    expected_results,
+    log_rules,
+)
 from madengine.orchestration.scripts import script_plan
 from madengine.profiling import ENVIRONMENT_SCRIPT
 from madengine.reporting.log_rules import compile_rules
@@ -51,9 +62,9 @@ class RunOptions:
 class Surroundings:
     """What the planner needs to know of the world, read once at the edge.
 
-    ``environ`` is the inherited environment with the env file on top, ``stamp`` the command's UTC time for run ids,
-    ``token`` makes short unique suffixes, ``tools`` and ``data`` are the loaded definitions, ``credentials`` the loaded
-    credential file, ``refusals`` (manifest key -> sentence) models that cannot run.
+    ``environ`` is the inherited environment with the env file on top, ``handed_on`` what of it every script is given
+    as it is, ``stamp`` the command's UTC time for run ids, ``tools`` and ``data`` are the loaded definitions,
+    ``credentials`` the loaded credential file, ``refusals`` (manifest key -> sentence) models that cannot run.
     """
 
     package: Path
@@ -61,10 +72,11 @@ class Surroundings:
     engine: str
     inventory: GpuInventory
     environ: Mapping[str, str] = field(repr=False)
+    handed_on: Mapping[str, str] = field(default_factory=dict, repr=False)
     stamp: str = ""
     tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     data: Mapping[str, Any] | None = None
-    credentials: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    credentials: Credentials = field(default_factory=dict, repr=False)
     refusals: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -120,10 +132,17 @@ class _Common:
 
     @property
     def docker_gpus(self) -> str:
-        return str(self.context.get("docker_gpus") or self.deployment.get("docker_gpus") or "")
+        given = (block.get("docker_gpus") for block in (self.context, self.deployment))
+        return next((str(gpus) for gpus in given if gpus not in (None, "")), "")
 
-    def layer(self, block: str) -> dict[str, str]:
-        return env_map((self.deployment if block == "env_vars" else self.context).get(block))
+    def configured(self, card: ModelCard) -> tuple[Mapping[str, str], ...]:
+        """The variables that people wrote down, the strongest last."""
+        return (
+            self.tools.environment,
+            card.env_vars,
+            env_map(self.context.get("docker_env_vars")),
+            env_map(self.deployment.get("env_vars")),
+        )
 
 
 def _plan_one(key: str, card: ModelCard, image: ImageRecord, common: _Common) -> tuple[RunSpec, list[str]]:
@@ -141,6 +160,8 @@ def _plan_one(key: str, card: ModelCard, image: ImageRecord, common: _Common) ->
 
 def _bare_spec(key: str, card: ModelCard, image: ImageRecord, common: _Common) -> RunSpec:
     world, options = common.world, common.options
+    # A run that is refused keeps the values of its secrets, too: whatever is written of it must not show them.
+    secrets = assemble((), common.configured(card), world.environ).secrets
     run_id = f"{world.stamp}-{safe_name(card.name.replace('/', '_'), 80)}-{os.urandom(3).hex()}"
     return RunSpec(
         run_id=run_id,
@@ -152,6 +173,7 @@ def _bare_spec(key: str, card: ModelCard, image: ImageRecord, common: _Common) -
         engine=world.engine,
         script=ScriptPlan(world.package, card.text("scripts"), args=card.text("args")),
         gpus=GpuGrant(vendor=world.inventory.vendor, total=world.inventory.count),
+        secrets=secrets,
         timeout=_timeout(card, common),
         results_file=card.text("multiple_results"),
         launcher=_launcher_label(card, common),
@@ -165,45 +187,38 @@ def _full_spec(bare: RunSpec, common: _Common) -> tuple[RunSpec, list[str]]:
     card, world = bare.card, common.world
     script = script_plan(card, world.package)
     gpus = grant(world.inventory, card.n_gpus, common.docker_gpus)
-    sources = _data_sources(card, world.data)
-    environment = assemble(_layers(card, gpus, sources, common), world.environ, _credentials(card, world.credentials))
-    options, unset = _run_options(card, world.environ)
-    mounts, unset_mounts = _mounts(common, sources, world.environ)
-    rules = _log_rules(card, common.context)
+    sources = data_sources(card, world.data)
+    launcher = _launch(card, gpus, common)
+    _require_one_node(card, common)
+    facts = (
+        world.handed_on,
+        machine_facts(card.name, gpus, str(common.context.get("guest_os") or "UBUNTU")),
+        launcher.environment,
+        data_variables(sources),
+        credential_variables(card, world.credentials),
+    )
+    environment = assemble(facts, common.configured(card), world.environ)
+    options = engine_options(card, world.environ, environment.secrets)
+    rules = log_rules(card, common.context)
     compile_rules(rules)
     spec = replace(
         bare,
         script=script,
         gpus=gpus,
         environment=environment.plain,
-        secrets=environment.secrets,
-        mounts=mounts,
-        run_options=options,
+        secrets={**options.secrets, **environment.secrets},
+        mounts=(*bind_mounts(env_map(common.context.get("docker_mounts")), world.environ), *data_mounts(sources)),
+        run_options=options.words,
         cpus=str(common.context.get("docker_cpus") or ""),
         prefix=_prefix(common),
         pre_scripts=tuple(HookScript(hook.path, hook.args) for hook in common.pre_scripts),
         post_scripts=tuple(HookScript(hook.path, hook.args) for hook in common.post_scripts),
-        expected_results=_expected_results(card, common.context),
+        expected_results=expected_results(card, common.context),
         log_scan=rules,
-        data=_data_facts(sources),
+        data=data_facts(sources),
     )
-    missing = [*environment.unset, *(("additional_docker_run_options", name) for name in unset), *unset_mounts]
+    missing = [*environment.unset, *((OPTIONS, name) for name in options.unset)]
     return spec, [f"{where} refers to ${{{name}}}, which is not set here" for where, name in missing]
-
-
-def _layers(
-    card: ModelCard, gpus: GpuGrant, sources: tuple[DataSource, ...], common: _Common
-) -> tuple[Mapping[str, str], ...]:
-    guest_os = str(common.context.get("guest_os") or "UBUNTU")
-    return (
-        machine_facts(card.name, gpus, guest_os),
-        _launch(card, gpus, common).environment,
-        _data_variables(sources),
-        common.tools.environment,
-        card.env_vars,
-        common.layer("docker_env_vars"),
-        common.layer("env_vars"),
-    )
 
 
 def _launch(card: ModelCard, gpus: GpuGrant, common: _Common) -> Launch:
@@ -220,6 +235,16 @@ def _launch(card: ModelCard, gpus: GpuGrant, common: _Common) -> Launch:
 def _distributed(card: ModelCard, common: _Common) -> Mapping[str, Any]:
     block = common.deployment.get("distributed")
     return block if isinstance(block, Mapping) and block else card.block("distributed")
+
+
+def _require_one_node(card: ModelCard, common: _Common) -> None:
+    """A run of several nodes does not silently become one of a single node."""
+    nodes = _distributed(card, common).get("nnodes") or card.block("slurm").get("nodes") or 1
+    if int(nodes) > 1:
+        raise ConfigurationError(
+            f"the card is for {nodes} nodes, and on this machine a run has one",
+            hint="""to run it on one all the same: --additional-context '{"distributed": {"nnodes": 1}}'""",
+        )
 
 
 def _launcher_name(block: Mapping[str, Any]) -> str:
@@ -261,81 +286,3 @@ def _prefix(common: _Common) -> tuple[str, ...]:
     """The words before the interpreter: tools in their order, then ``encapsulate_script``."""
     parts = [*common.tools.commands, str(common.context.get("encapsulate_script") or "")]
     return tuple(word for part in parts for word in split_words(part))
-
-
-def _run_options(card: ModelCard, environ: Mapping[str, str]) -> tuple[tuple[str, ...], list[str]]:
-    """``additional_docker_run_options`` as words: split as a shell would, then references expanded in each word."""
-    words: list[str] = []
-    unset: list[str] = []
-    for word in split_words(card.text("additional_docker_run_options")):
-        text, missing = expand(word, environ)
-        words.append(text)
-        unset += missing
-    return tuple(words), unset
-
-
-def _mounts(
-    common: _Common, sources: tuple[DataSource, ...], environ: Mapping[str, str]
-) -> tuple[tuple[Mount, ...], list[tuple[str, str]]]:
-    """``docker_mounts`` (container path -> host path) and local data. A host path that is not there is a refusal."""
-    mounts: list[Mount] = []
-    unset: list[tuple[str, str]] = []
-    for target, source in common.layer("docker_mounts").items():
-        text, missing = expand(source, environ)
-        unset += [(f"docker_mounts {target}", name) for name in missing]
-        path = Path(os.path.expanduser(text))  # noqa: PTH111 - Path.expanduser raises for ~ and no such user
-        if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for a name that is too long
-            raise ConfigurationError(
-                f"docker_mounts gives {target} the host path {text}, which does not exist here",
-                hint="docker_mounts maps container paths to host paths",
-            )
-        mounts.append(Mount(path.resolve(), target))
-    mounts += [Mount(source.path, source.home) for source in sources if source.path]
-    return tuple(mounts), unset
-
-
-def _data_sources(card: ModelCard, sources: Mapping[str, Any] | None) -> tuple[DataSource, ...]:
-    """A package without data.json has nothing to say about data: scripts fetch it themselves."""
-    return resolve_data(card.text("data"), sources) if sources is not None else ()
-
-
-def _data_variables(sources: tuple[DataSource, ...]) -> dict[str, str]:
-    local = [source for source in sources if source.path]
-    variables = {"MAD_DATANAME": ",".join(source.name for source in sources)} if sources else {}
-    return {**variables, "MAD_DATAHOME": local[0].home} if local else variables
-
-
-def _data_facts(sources: tuple[DataSource, ...]) -> dict[str, str]:
-    return {
-        "dataname": ",".join(source.name for source in sources),
-        "data_provider_type": ",".join(source.provider for source in sources if source.provider),
-    }
-
-
-def _credentials(card: ModelCard, credentials: Mapping[str, Any]) -> dict[str, str]:
-    """``<cred>_USERNAME``, ``<cred>_PASSWORD`` and the like for the credential that the card names."""
-    name = card.text("cred")
-    entry = credentials.get(name) if name else None
-    if name and not isinstance(entry, Mapping):
-        raise ConfigurationError(
-            f"the card needs the credential {name!r}, and there is none",
-            hint=f'add "{name}": {{"username": ..., "password": ...}} to credential.json',
-        )
-    return {f"{name}_{field.upper()}": env_text(value) for field, value in (entry or {}).items()}
-
-
-def _expected_results(card: ModelCard, context: Mapping[str, Any]) -> int | None:
-    value = card.raw.get("expected_results", context.get("expected_results"))
-    return int(value) if value is not None else None
-
-
-def _log_rules(card: ModelCard, context: Mapping[str, Any]) -> LogScanRules:
-    def chosen(key: str) -> Any:
-        return card.raw.get(key, context.get(key))
-
-    patterns = chosen("log_error_patterns")
-    return LogScanRules(
-        enabled=chosen("log_error_pattern_scan") is not False,
-        benign=tuple(chosen("log_error_benign_patterns") or ()),
-        patterns=None if patterns is None else tuple(patterns),
-    )

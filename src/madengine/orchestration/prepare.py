@@ -64,15 +64,18 @@ def for_this_machine(settings: Settings, inventory: GpuInventory) -> Settings:
 def prepare_runs(source: Source, request: RunRequest, engine: ContainerEngine, inventory: GpuInventory) -> Plan:
     """The plan for what a manifest holds. Raises ``ConfigurationError`` before anything is started."""
     effective = effective_manifest(source.manifest, request.settings)
+    _require_package(request.package)
     _require_models(effective)
-    _require_local(effective)
-    environ = {**request.environ, **_env_file(effective)}
+    _require_local(effective, request.settings)
+    added = _env_file(effective)
     world = Surroundings(
         package=request.package,
         runs_root=RUNS.absolute(),
         engine=engine.name,
         inventory=inventory,
-        environ=environ,
+        environ={**request.environ, **added},
+        # Without a container a script inherits the caller's environment, and the env file stands above that.
+        handed_on={} if engine.needs_image else added,
         stamp=f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}",
         tools=load_tools(_tool_files(request)),
         data=_data(request),
@@ -91,14 +94,41 @@ def _require_models(manifest: BuildManifest) -> None:
         )
 
 
-def _require_local(manifest: BuildManifest) -> None:
-    target = str(manifest.deployment_config.get("target") or "local")
+def _require_package(package: Path) -> None:
+    if not os.path.isdir(package):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
+        raise ConfigurationError(
+            "there is no model package: the scripts of the models are to be found there",
+            where=str(package),
+            hint="go to the package, or name it with --model-dir",
+        )
+
+
+def _require_local(manifest: BuildManifest, settings: Settings) -> None:
+    """A job for a scheduler, or one of several nodes, never silently becomes a run on this machine."""
+    where = f"{manifest.source or 'context'}#/deployment_config"
+    target = _target(manifest, settings)
     if target not in TARGETS and target != "docker":
         raise ConfigurationError(
             f"the target is {target}, and this madengine knows only: {', '.join(TARGETS)}",
-            where=f"{manifest.source or 'context'}#/deployment_config/target",
-            hint="""run it here with --additional-context '{"target": "local"}'""",
+            where=where,
+            hint="""to run it here all the same: --additional-context '{"target": "local"}'""",
         )
+    nodes = (manifest.deployment_config.get("distributed") or {}).get("nnodes") or 1
+    if int(nodes) > 1:
+        raise ConfigurationError(
+            f"the runs are for {nodes} nodes, and on this machine a run has one",
+            where=f"{where}/distributed/nnodes",
+            hint="""to run them on one all the same: --additional-context '{"distributed": {"nnodes": 1}}'""",
+        )
+
+
+def _target(manifest: BuildManifest, settings: Settings) -> str:
+    """What the context says, else what the manifest says; a block for a scheduler says it, too."""
+    if settings.context.get("target") or settings.target != "local":
+        return settings.target
+    deployment = manifest.deployment_config
+    implied = next((name for name in ("slurm", "k8s", "kubernetes") if deployment.get(name)), "local")
+    return str(deployment.get("target") or implied)
 
 
 def _env_file(manifest: BuildManifest) -> dict[str, str]:

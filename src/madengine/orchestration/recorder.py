@@ -6,6 +6,7 @@ directory all the same.
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +53,10 @@ class CommandFacts:
 
 
 class FileRecorder:
-    """Writes into the run directories and into the directory where the command was given (``orchestration.run``)."""
+    """Writes into the run directories and into the directory where the command was given (``orchestration.run``).
+
+    ``problems`` are sentences on results that could not be written, ``remarks`` on what does not touch them.
+    """
 
     def __init__(self, facts: CommandFacts) -> None:
         self._facts = facts
@@ -60,6 +64,7 @@ class FileRecorder:
         self._records: dict[str, RunRecord] = {}
         self._entries: list[tuple[Sequence[ResultRow], Any]] = []
         self.problems: list[str] = []
+        self.remarks: list[str] = []
 
     @property
     def files(self) -> PerfFiles:
@@ -69,9 +74,6 @@ class FileRecorder:
     def opened(self, spec: RunSpec) -> None:
         """Make the run directory with the manifest and the beginning of ``run.json``."""
         self._started[spec.run_id] = time.monotonic()
-        spec.run_dir.mkdir(parents=True, exist_ok=True)
-        document = for_record(self._facts.manifest, spec.key, spec.secrets)
-        write_atomic(spec.run_dir / MANIFEST, json.dumps(document, indent=1) + "\n", durable=False)
         record = started_record(
             spec,
             machine=self._facts.machine,
@@ -79,7 +81,14 @@ class FileRecorder:
             package_git=self._facts.package_git,
         )
         self._records[spec.run_id] = record
-        write_run_record(spec.run_dir, record, secrets=_hidden(spec), durable=False)
+        document = for_record(self._facts.manifest, spec.key, spec.secrets)
+
+        def write() -> None:
+            spec.run_dir.mkdir(parents=True, exist_ok=True)
+            write_atomic(spec.run_dir / MANIFEST, json.dumps(document, indent=1) + "\n", durable=False)
+            write_run_record(spec.run_dir, record, secrets=_hidden(spec), durable=False)
+
+        self._attempt(write)
 
     def closed(self, spec: RunSpec, evidence: Evidence, verdict: Verdict) -> FinishedRun:
         """Write the rows and the end of ``run.json``; remove the workspace of a run that needs no second look."""
@@ -93,8 +102,8 @@ class FileRecorder:
             environ=self._facts.environ,
         )
         rows = tuple(result_rows(facts, evidence, verdict, redact=Redactor(_hidden(spec)).text))
-        self._keep_rows(spec, rows)
-        finished = FinishedRun(spec, evidence, verdict, tuple(row.values for row in rows), duration)
+        saved = self._keep_rows(spec, rows)
+        finished = FinishedRun(spec, evidence, verdict, tuple(row.values for row in rows), duration, saved)
         self._close_record(finished)
         self._clear_workspace(spec, verdict)
         return finished
@@ -109,35 +118,53 @@ class FileRecorder:
             rows=run.rows,
             image=RunImage(spec.image.docker_image, self._facts.digest_of(spec.image.docker_image)),
         )
-        write_run_record(spec.run_dir, record, secrets=_hidden(spec))
+        self._attempt(lambda: write_run_record(spec.run_dir, record, secrets=_hidden(spec)))
 
     def finish(self, *, keep_entries: bool) -> None:
         """Write the files of this command alone, or remove them when they are not wanted."""
         if not keep_entries:
             for path in self._facts.files.entries:
-                path.unlink(missing_ok=True)
+                self._attempt(functools.partial(path.unlink, missing_ok=True))
             return
-        try:
-            write_entries(self._facts.files, self._entries)
-        except MADEngineError as error:
-            self.problems.append(str(error))
+        self._attempt(lambda: write_entries(self._facts.files, self._entries))
 
-    def _keep_rows(self, spec: RunSpec, rows: tuple[ResultRow, ...]) -> None:
-        configs = load_configs(spec.script.args, spec.script.folder, spec.package)
+    def _keep_rows(self, spec: RunSpec, rows: tuple[ResultRow, ...]) -> bool:
+        """Append the rows; whether they are in perf.csv."""
+        redact = Redactor(_hidden(spec)).text
+        configs = load_configs(spec.script.args, spec.script.folder, spec.package, redact=redact)
+        if configs.note:
+            self.remarks.append(f"{spec.card.name}: {redact(configs.note)}")
         self._entries.append((rows, configs.value))
         try:
             self.problems += append_cumulative(self._facts.files, rows, configs.value)
         except MADEngineError as error:
-            saved = spec.run_dir / ROWS
-            write_atomic(saved, json.dumps([row.values for row in rows], indent=1) + "\n")
-            self.problems.append(f"{error.where}: {error.message}; the rows of {spec.card.name} are in {saved}")
+            self.problems.append(f"{spec.card.name} has no rows in {self._facts.files.perf_csv.name}: {error}")
+            self._save_aside(spec, rows)
+            return False
+        return True
+
+    def _save_aside(self, spec: RunSpec, rows: tuple[ResultRow, ...]) -> None:
+        text = json.dumps([row.values for row in rows], indent=1) + "\n"
+        if self._attempt(lambda: write_atomic(spec.run_dir / ROWS, text)):
+            self.problems.append(f"the rows of {spec.card.name} are in {spec.run_dir / ROWS}")
+
+    def _attempt(self, write: Callable[[], object]) -> bool:
+        """Do it, or say why it could not be done; whether it was."""
+        try:
+            write()
+        except (MADEngineError, OSError) as error:
+            self.problems.append(str(error))
+            return False
+        return True
 
     def _clear_workspace(self, spec: RunSpec, verdict: Verdict) -> None:
         """A success needs no second look; of anything else the workspace is part of the explanation."""
         if verdict.outcome in (Outcome.SUCCESS, Outcome.SKIPPED) and not (spec.keep_workspace or spec.keep_alive):
             left = remove_tree(spec.workspace)
             if left:
-                self.problems.append(f"{len(left)} files of the workspace could not be removed, such as {left[0]}")
+                self.remarks.append(
+                    f"{spec.card.name}: {len(left)} files of the workspace could not be removed, such as {left[0]}"
+                )
 
 
 def _hidden(spec: RunSpec) -> tuple[str, ...]:

@@ -10,23 +10,29 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from madengine.core.errors import ConfigurationError
-from madengine.deployment.base import Handle, RunState, Target
+from madengine.core.interruptions import Interruptions, counted_interruptions
+from madengine.deployment.base import RunState, Target
 from madengine.execution.spec import RunSpec
 from madengine.verdict.evidence import Evidence, Interruption, InterruptionKind, Verdict
 from madengine.verdict.judge import judge
 
 PATIENCE = 0.5  # seconds between two looks at a run
+GIVE_UP = 3  # times Ctrl-C after which a run that does not end is left behind
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """One run with what was seen of it and what it may say about itself. ``rows`` are its rows of perf.csv."""
+    """One run with what was seen of it and what it may say about itself.
+
+    ``rows`` are its rows of perf.csv, ``saved`` says whether they are in it. ``duration`` is in seconds.
+    """
 
     spec: RunSpec
     evidence: Evidence
     verdict: Verdict
     rows: tuple[dict[str, str], ...]
     duration: float
+    saved: bool = True
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class RunReport:
 
 
 class Recorder(Protocol):
-    """Keeps what happened: provenance, rows, leftovers."""
+    """Keeps what happened: provenance, rows, leftovers. What cannot be written is its problem, not an exception."""
 
     def opened(self, spec: RunSpec) -> None:
         """A run is about to start."""
@@ -58,6 +64,9 @@ class Narrator(Protocol):
 
     def started(self, number: int, total: int, spec: RunSpec) -> None:
         """The ``number``-th of ``total`` runs begins."""
+
+    def interrupted(self, spec: RunSpec) -> None:
+        """The user wants to stop; the run is being ended."""
 
     def ended(self, number: int, total: int, run: FinishedRun) -> None:
         """It has its verdict."""
@@ -74,35 +83,34 @@ def check_all(target: Target, specs: Sequence[RunSpec]) -> None:
 def run_all(specs: Sequence[RunSpec], target: Target, recorder: Recorder, narrator: Narrator) -> RunReport:
     """Run the specs one after the other. Ctrl-C ends the one that runs, records it, and leaves the rest untouched."""
     finished: list[FinishedRun] = []
-    for number, spec in enumerate(specs, start=1):
-        narrator.started(number, len(specs), spec)
-        recorder.opened(spec)
-        evidence, interrupted = _evidence_of(spec, target)
-        run = recorder.closed(spec, evidence, judge(evidence))
-        finished.append(run)
-        narrator.ended(number, len(specs), run)
-        if interrupted:
-            rest = tuple(later.card.name for later in specs[number:])
-            return RunReport(tuple(finished), rest, interrupted=True)
+    with counted_interruptions() as interruptions:
+        for number, spec in enumerate(specs, start=1):
+            narrator.started(number, len(specs), spec)
+            recorder.opened(spec)
+            evidence = _evidence_of(spec, target, narrator, interruptions)
+            run = recorder.closed(spec, evidence, judge(evidence))
+            finished.append(run)
+            narrator.ended(number, len(specs), run)
+            if interruptions.count:
+                rest = tuple(later.card.name for later in specs[number:])
+                return RunReport(tuple(finished), rest, interrupted=True)
     return RunReport(tuple(finished))
 
 
-def _evidence_of(spec: RunSpec, target: Target) -> tuple[Evidence, bool]:
-    """What was seen of one run, and whether Ctrl-C ended it."""
+def _evidence_of(spec: RunSpec, target: Target, narrator: Narrator, interruptions: Interruptions) -> Evidence:
+    """What was seen of one run."""
     if spec.skip:
-        return Evidence(spec.run_id, skipped=spec.skip), False
+        return Evidence(spec.run_id, skipped=spec.skip)
     if spec.refusal:
-        return Evidence(spec.run_id, interruption=Interruption(InterruptionKind.REFUSED, spec.refusal)), False
+        return Evidence(spec.run_id, interruption=Interruption(InterruptionKind.REFUSED, spec.refusal))
     handle = target.submit(spec, target.render(spec))
-    try:
-        _wait(target, handle)
-    except KeyboardInterrupt:
-        target.cancel(handle)
-        _wait(target, handle)
-        return target.collect(handle), True
-    return target.collect(handle), False
-
-
-def _wait(target: Target, handle: Handle) -> None:
+    cancelled = False
     while target.poll([handle], PATIENCE)[handle.run_id] is not RunState.ENDED:
-        pass
+        if interruptions.impatience >= GIVE_UP:
+            left = "cancelled and not waited for: what it started may still run"
+            return Evidence(spec.run_id, interruption=Interruption(InterruptionKind.CANCELLED, left))
+        if interruptions.count and not cancelled:
+            narrator.interrupted(spec)
+            target.cancel(handle)
+            cancelled = True
+    return target.collect(handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from madengine.catalog.card import ModelCard
@@ -21,7 +22,7 @@ def script_plan(card: ModelCard, package: Path) -> ScriptPlan:
     path = _inside(root, written, card.name)
     if path.is_dir():
         path = path / FOLDER_SCRIPT
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises where it may not look
         raise DiscoveryError(f"the package has no {path.relative_to(root)}", hint=_near(path, root))
     return ScriptPlan(path.parent, path.name, INTERPRETERS.get(path.suffix, ("bash",)), card.text("args"))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from madengine.catalog.card import ModelCard
@@ -45,9 +45,20 @@ def with_failures(manifest: BuildManifest, failures: Iterable[BuildFailure], car
     by_name = {card.name: card for card in cards}
     images, models, refusals = dict(manifest.images), dict(manifest.models), {}
     for failure in failures:
-        key = f"{failure.model} (not built)"
+        key = _free_key(failure, models)
         images[key] = ImageRecord({"model": failure.model})
         models[key] = by_name[failure.model]
         log = f" (log: {failure.log_file})" if failure.log_file else ""
         refusals[key] = f"there is no image for it{log}: {failure.error}"
     return Source(replace(manifest, images=images, models=models), refusals, bool(refusals))
+
+
+def _free_key(failure: BuildFailure, taken: Mapping[str, ModelCard]) -> str:
+    """A key that no other entry has: a card can miss several images, one for each of its Dockerfiles."""
+    key = f"{failure.model} (not built)"
+    if key in taken and failure.image:
+        key = f"{failure.model} (not built: {failure.image})"
+    number = 2
+    while key in taken:
+        key, number = f"{failure.model} (not built, {number})", number + 1
+    return key

@@ -234,7 +234,7 @@ def test_credentials_reach_git_by_its_environment_alone(tmp_path: Path, monkeypa
     git.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     secrets = {"site_USERNAME": "me", "site_PASSWORD": "hidden", "site_SSH_KEY_FILE": "/keys/a b"}
-    clone("https://h/o/r", tmp_path / "r", credential="site", secrets=secrets)
+    clone("https://h/o/r", tmp_path / "r", credential="site", variables=secrets)
     words, environment = (tmp_path / "words").read_text(), (tmp_path / "environment").read_text()
     assert "hidden" not in words
     assert "credential.helper=" in words
