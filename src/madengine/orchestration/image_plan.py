@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from madengine.catalog.card import ModelCard
-from madengine.config.batch_manifest import BatchEntry
 from madengine.config.credentials import Credentials
 from madengine.config.manifest import ImageRecord
 from madengine.config.settings import Settings
@@ -20,6 +19,7 @@ from madengine.execution.registry import push_name
 from madengine.orchestration.scripts import script_plan
 
 if TYPE_CHECKING:
+    from madengine.config.batch_manifest import BatchEntry
     from madengine.execution.dockerfile import Dockerfile
 
 AUTO = "auto"
