@@ -249,7 +249,7 @@ def _read_up_to(path: str | os.PathLike[str], descriptor: int, what: str, limit:
     chunks: list[bytes] = []
     room = limit + 1
     try:
-        while room > 0 and (chunk := os.read(descriptor, min(room, 1 << 20))):
+        while room > 0 and (chunk := os.read(descriptor, min(room, 1 << 24))):
             chunks.append(chunk)
             room -= len(chunk)
     except OSError as error:
