@@ -17,7 +17,6 @@ from madengine.config.data import load_data_config
 from madengine.config.manifest import BuildManifest
 from madengine.config.settings import Settings
 from madengine.config.tools import load_tools
-from madengine.core.env_file import load_env_file
 from madengine.core.errors import ConfigurationError
 from madengine.deployment.base import TARGETS
 from madengine.execution.engine import ContainerEngine
@@ -136,6 +135,8 @@ def _env_file(manifest: BuildManifest) -> dict[str, str]:
     name = manifest.deployment_config.get("env_file")
     if not name:
         return {}
+    from madengine.core.env_file import load_env_file
+
     base = manifest.source.absolute().parent if manifest.source else Path.cwd()
     return dict(load_env_file(str(name), base_dir=base))
 
