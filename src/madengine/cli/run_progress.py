@@ -43,7 +43,7 @@ class RunProgress:
         self._moving = not live and sys.stderr.isatty() and views.wants_colour(sys.stderr)
         self._started = time.monotonic()
         self._phase = ""
-        self._last_line = b""
+        self._last_line = self._unfinished = b""
         self._ended = threading.Event()
         self._ticker: threading.Thread | None = None
 
@@ -61,8 +61,7 @@ class RunProgress:
             sys.stderr.buffer.write(chunk)
             sys.stderr.buffer.flush()
         elif self._moving:
-            lines = (self._last_line + chunk[-4096:]).splitlines()
-            self._last_line = lines[-1][-400:] if lines else b""
+            self._last_line, self._unfinished = last_line(self._unfinished, chunk)
 
     def note(self, text: str) -> None:
         """A remark on the run."""
@@ -85,6 +84,14 @@ class RunProgress:
             last = views.printable(self._last_line.decode(errors="replace").strip().replace("\t", " "))
             _draw_line(f"  {self._phase} {elapsed:.0f} s  {last}")
             self._ended.wait(TICK)
+
+
+def last_line(unfinished: bytes, chunk: bytes) -> tuple[bytes, bytes]:
+    """The last line after another chunk of output, shortened, and what of it the next chunk goes on from."""
+    text = unfinished + chunk[-4096:]
+    lines = text.splitlines()
+    last = lines[-1][-400:] if lines else b""
+    return last, b"" if text.endswith((b"\n", b"\r")) else last
 
 
 def _draw_line(text: str) -> None:
