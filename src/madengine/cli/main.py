@@ -130,15 +130,15 @@ def _show_usage_error(error: click.ClickException) -> None:
 def _show_unexpected(error: Exception) -> None:
     """A defect of the product: one line, and the traceback only for who asks for it (values may be secrets)."""
     from madengine.cli import views
-    from madengine.core.redact import Redactor, is_secret_name
+    from madengine.core.redact import mask_text, secret_values
 
-    secrets = Redactor(value for name, value in os.environ.items() if is_secret_name(name))
+    secrets = secret_values(os.environ)
     if os.environ.get("MAD_DEBUG"):
         import traceback
 
-        views.say(secrets.text("".join(traceback.format_exception(error))))
+        views.say(mask_text("".join(traceback.format_exception(error)), secrets))
     views.fail(
-        secrets.text(f"unexpected {type(error).__name__}: {error}")
+        mask_text(f"unexpected {type(error).__name__}: {error}", secrets)
         + " - this is a defect of madengine; set MAD_DEBUG=1 to see where it happened"
     )
 

@@ -31,13 +31,24 @@ def load_credentials(package: Path, environ: Mapping[str, str]) -> Credentials:
     path = package / FILE_NAME
     found: dict[str, Mapping[str, str]] = {}
     if path.exists() or path.is_symlink():
-        from madengine.core.documents import load_json
-
-        found.update(_entries(load_json(path, what="credentials"), str(path)))
+        found.update(_entries(_document(path), str(path)))
     given = {field: environ[name] for name, field in _DOCKERHUB_VARIABLES.items() if environ.get(name)}
     if given:
         found[DOCKERHUB_ENTRY] = {**found.get(DOCKERHUB_ENTRY, {}), **given}
     return found
+
+
+def _document(path: Path) -> Any:
+    """The file's JSON. What is wrong with it is told by its place alone: a quotation could be a password."""
+    from madengine.core.documents import DocumentError, parse_json, read_text
+
+    text = read_text(path, what="credentials")
+    try:
+        return parse_json(text, source=str(path), what="credentials")
+    except DocumentError as error:
+        raise DocumentError(
+            "the credentials are not usable JSON", where=error.where or str(path), line=error.line
+        ) from None
 
 
 def variables(name: str, credential: Mapping[str, str]) -> dict[str, str]:

@@ -95,14 +95,11 @@ def _replaced(value: Any, known: list[tuple[str, str]]) -> Any:
 
 def _hide_named(document: dict[str, Any], block: str, found: _Findings) -> None:
     """Variables whose name says that they are secrets: MAD_SECRETS_* reach a run anyway, others become references."""
-    from madengine.core.redact import is_secret_name
-    from madengine.core.shell import is_reference
-
     values = dict(document.get(block) or {})
     for name, value in list(values.items()):
         if name.startswith(SECRET_PREFIX):
             del values[name]
-        elif is_secret_name(name) and str(value) and not is_reference(str(value)):
+        elif _holds_secret(name, str(value)):
             values[name] = f"${{{name}}}"
         else:
             continue
@@ -110,6 +107,16 @@ def _hide_named(document: dict[str, Any], block: str, found: _Findings) -> None:
         found.notes.append(f"{block}.{name} is a secret and stays out of the manifest: export {name} for the run")
     if block in document:
         document[block] = values
+
+
+def _holds_secret(name: str, value: str) -> bool:
+    """Whether a value is a secret, or an address with a password, and does not just refer to one."""
+    from madengine.core.redact import is_secret_name, url_passwords
+    from madengine.core.shell import is_reference
+
+    if is_secret_name(name):
+        return bool(value) and not is_reference(value)
+    return any(not is_reference(password) for password in url_passwords(value))
 
 
 def _drop_build_secrets(document: dict[str, Any], found: _Findings) -> None:

@@ -41,7 +41,7 @@ _NO_SECRET_NAME = re.compile(r"(?:^|_)(?:PUBLIC_KEY|OLD_PWD|SORT_KEY|PRIMARY_KEY
 
 _ASSIGNMENT = re.compile(r"\A(-{0,2}[A-Za-z_][\w.-]*)=.", re.DOTALL)
 _INNER_ASSIGNMENT = re.compile(r"""(?<![\w.-])((-{0,2}[A-Za-z_][\w.-]*)=)(?![\w.-]+=)("[^"]*"|'[^']*'|[^\s,;&'"]+)""")
-_URL_PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/\s:@'\"]*:)[^/\s'\"]+(?=@)")
+_URL_PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/\s:@'\"]*:)([^/\s'\"]+)(?=@)")
 _URL_TOKEN = re.compile(r"(https?://)[^/\s:@'\"]+(?=@)")
 _AUTHORIZATION = re.compile(r"(?i)(authorization\s*[:=]\s*(?:\w+\s+)?|\bbearer\s+)[^\s'\"]+")
 _MEMBER = re.compile(r"""((['"])([\w.-]+)\2\s*:\s*)("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[\w.+-]+)""", re.DOTALL)
@@ -58,8 +58,14 @@ def is_secret_name(name: str) -> bool:
 
 
 def secret_values(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The values in ``environment`` whose names say that they are secrets, each once."""
-    return tuple(dict.fromkeys(value for name, value in environment.items() if value and is_secret_name(name)))
+    """The values in ``environment`` whose names say that they are secrets, and passwords in addresses, each once."""
+    named = [value for name, value in environment.items() if value and is_secret_name(name)]
+    return tuple(dict.fromkeys([*named, *(found for value in environment.values() for found in url_passwords(value))]))
+
+
+def url_passwords(text: str) -> list[str]:
+    """The passwords in the addresses (``scheme://user:password@host``) that ``text`` holds."""
+    return [found[2] for found in _URL_PASSWORD.finditer(text)] if "://" in text else []
 
 
 def is_maskable(value: str) -> bool:
@@ -239,6 +245,27 @@ def mask_argv(argv: Sequence[str], secrets: Iterable[str]) -> tuple[str, ...]:
         masked.append(MASK if hidden else redactor.text(_mask_word(word)))
         follows_secret = word.startswith("-") and "=" not in word and is_secret_name(word)
     return tuple(masked)
+
+
+def mask_text(text: str, secrets: Iterable[str]) -> str:
+    """A text of unknown making, such as a traceback, as it may be shown.
+
+    Besides ``secrets``, what stands in it under a secret's name or as the password of an address is masked wherever
+    else it stands, too.
+    """
+    told = [member[4] for member in _MEMBER.finditer(text) if is_secret_name(member[3])]
+    return Redactor([*secrets, *url_passwords(text), *map(_literal, told)]).text(_mask_word(text))
+
+
+def _literal(text: str) -> str:
+    """The text that a JSON or Python literal stands for."""
+    import ast
+
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if isinstance(value, str) else text
 
 
 def _mask_word(word: str) -> str:

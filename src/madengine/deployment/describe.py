@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from madengine.core.errors import ConfigurationError
-from madengine.core.redact import Redactor, mask_argv, secret_values
+from madengine.core.redact import Redactor, mask_argv
 from madengine.core.shell import quote, split_words
 from madengine.deployment.base import Rendering
 from madengine.execution.spec import RunSpec
@@ -20,7 +20,7 @@ NO_LAUNCHER = ("docker", "native")  # what perf.csv calls a run without one
 
 def describe(spec: RunSpec) -> Rendering:
     """The facts of a run, also as text."""
-    hidden = Redactor((*spec.secrets.values(), *secret_values(spec.environment)))
+    hidden = Redactor(spec.hidden)
     facts = {name: _without_secrets(value, hidden) for name, value in _facts(spec).items()}
     return Rendering(files={PLAN: as_text(facts)}, facts=facts)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from madengine.core.documents import load_json
 from madengine.core.errors import MADEngineError
 from madengine.core.files import write_atomic
-from madengine.core.redact import Redactor, secret_values
+from madengine.core.redact import Redactor
 from madengine.deployment.base import CheckProblem, Handle, Rendering, RunState
 from madengine.deployment.carrier import Carrier
 from madengine.deployment.describe import describe
@@ -185,7 +185,7 @@ class _LiveRun:
 
     def _run(self) -> Evidence:
         run_id = self._spec.run_id
-        hidden = Redactor((*self._spec.secrets.values(), *secret_values(self._spec.environment)))
+        hidden = Redactor(self._spec.hidden)
         try:
             if self._engine.needs_image:
                 self._ensure_image(self._spec, self._observer)

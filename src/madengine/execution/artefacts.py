@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
+from madengine.core.redact import Redactor
+
 PATTERNS = ("*.csv", "*_trace.json", "*_profiler_output.json")
 """Every CSV, for it may be the results file under another name than the declared one, and what tools write."""
 
 SIZE_LIMIT = 512 * 1024 * 1024  # bytes of one file; bigger ones stay in a workspace that is kept
+
+CHUNK = 1 << 20  # bytes that are copied at a time
 
 
 def inventory(folders: Iterable[Path]) -> dict[Path, tuple[int, int]]:
@@ -21,9 +24,12 @@ def inventory(folders: Iterable[Path]) -> dict[Path, tuple[int, int]]:
 
 
 def collect(
-    folders: Sequence[Path], before: dict[Path, tuple[int, int]], destination: Path
+    folders: Sequence[Path], before: dict[Path, tuple[int, int]], destination: Path, redactor: Redactor
 ) -> tuple[list[Path], list[str]]:
-    """Copy new and changed artefacts to ``destination``. Returns the copies, and notes on what was not copied."""
+    """Copy new and changed artefacts to ``destination``, without secrets: some of them list a whole environment.
+
+    Returns the copies, and notes on what was not copied.
+    """
     kept: list[Path] = []
     notes: list[str] = []
     for folder in folders:
@@ -36,7 +42,7 @@ def collect(
                 )
                 continue
             try:
-                kept.append(_copy(path, _free_name(destination, folder, path.name)))
+                kept.append(_copy(path, _free_name(destination, folder, path.name), redactor))
             except OSError as error:
                 notes.append(f"{path.name} could not be kept: {error.strerror}")
     return kept, notes
@@ -59,11 +65,15 @@ def _free_name(destination: Path, folder: Path, name: str) -> Path:
     return path if not path.exists() else destination / f"{folder.name}_{name}"
 
 
-def _copy(source: Path, target: Path) -> Path:
+def _copy(source: Path, target: Path, redactor: Redactor) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as reader, target.open("wb") as writer:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(0, "it is no regular file")
-        shutil.copyfileobj(reader, writer)
+        held = b""
+        while chunk := reader.read(CHUNK):
+            safe, held = redactor.split(held + chunk)
+            writer.write(safe)
+        writer.write(redactor.bytes(held))
     return target

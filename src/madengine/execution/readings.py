@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+from madengine.core.redact import Redactor
 from madengine.execution import artefacts
 from madengine.execution.spec import RunSpec
 from madengine.execution.workspace import Workspace
@@ -20,10 +20,13 @@ SHOWN = 5  # names in a sentence
 
 
 class Readings:
-    """The readings of one run. ``given`` are the variables that tell its script where to put results."""
+    """The readings of one run. ``given`` are the variables that tell its script where to put results.
 
-    def __init__(self, spec: RunSpec, workspace: Workspace, given: Mapping[str, str]) -> None:
-        self._spec, self.given = spec, given
+    What is kept of the workspace passes ``redactor``; the evidence does not: whoever takes it sees to that.
+    """
+
+    def __init__(self, spec: RunSpec, workspace: Workspace, given: Mapping[str, str], redactor: Redactor) -> None:
+        self._spec, self.given, self._redactor = spec, given, redactor
         self._folders = (workspace.root, workspace.run_directory)
         self._snapshot: Snapshot | None = None
         # Taken now and not when the model begins: what pre-scripts write (--sys-env-details) is an artefact, too.
@@ -53,7 +56,7 @@ class Readings:
         if not self._results.measurements:
             expected = Expected(spec.results_file, self._folders, spec.card.name, self.given)
             self._problems = missing_metric(self._log, expected, log_path=spec.log)
-        kept, self._notes = artefacts.collect(self._folders, self._before, spec.run_dir / ARTEFACTS)
+        kept, self._notes = artefacts.collect(self._folders, self._before, spec.run_dir / ARTEFACTS, self._redactor)
         if kept:
             names = ", ".join(path.name for path in kept[:SHOWN]) + (", ..." if len(kept) > SHOWN else "")
             self._notes.append(f"kept in {spec.run_dir / ARTEFACTS}: {names}")

@@ -16,6 +16,7 @@ from typing import Protocol
 from madengine.core.errors import ConfigurationError, ExecutionError
 from madengine.core.files import remove_tree, safe_name
 from madengine.core.redact import Redactor, secret_values
+from madengine.core.redact_values import without_secrets_in
 from madengine.core.shell import split_words
 from madengine.execution import devices
 from madengine.execution.docker_words import WORKSPACE, sets_user
@@ -70,7 +71,9 @@ class _Run:
 
     def __init__(self, spec: RunSpec, engine: ContainerEngine, observer: Observer, cancel: threading.Event) -> None:
         self._spec, self._engine, self._observer, self._cancel = spec, engine, observer, cancel
-        self.redactor = Redactor((*spec.secrets.values(), *secret_values(spec.environment)))
+        # Without a container the script has this process's environment, too.
+        inherited = () if engine.needs_image else secret_values(os.environ)
+        self.redactor = Redactor((*spec.hidden, *inherited))
         self.notes: list[str] = []
         self._argv: tuple[str, ...] = ()
         self._workspace: Workspace | None = None
@@ -88,7 +91,7 @@ class _Run:
         self._workspace = prepare(spec, note=self._note)
         self._observer.phase("container")
         self._container = self._engine.start(_request(spec, self._engine))
-        self._readings = Readings(spec, self._workspace, results_variable(spec))
+        self._readings = Readings(spec, self._workspace, results_variable(spec), self.redactor)
         for note in self._container.notes:
             self._note(note)
 
@@ -129,7 +132,8 @@ class _Run:
         assert self._readings is not None
         result = self._result
         node = NodeReport(0, os.uname().nodename, result.exit_code, self._detail(), result.out_of_memory, script=True)
-        return self._readings.evidence(node, self._interruption(), self.notes)
+        seen = self._readings.evidence(node, self._interruption(), self.notes)
+        return without_secrets_in(seen, self.redactor)
 
     def _hooks_before(self) -> bool:
         """Whether all pre-scripts went well; the model is not run otherwise."""

@@ -106,6 +106,13 @@ class RunSpec:
     refusal: str | None = None
 
     @property
+    def hidden(self) -> tuple[str, ...]:
+        """The values that may stand in nothing that is shown or written."""
+        from madengine.core.redact import secret_values
+
+        return (*self.secrets.values(), *secret_values({**self.environment, **self.secrets}))
+
+    @property
     def workspace(self) -> Path:
         """The run's private workspace, ``/myworkspace`` to the script."""
         return self.run_dir / "workspace"

@@ -63,7 +63,8 @@ def assemble(
         values[name], missing = expand(value, inherited)
         unset.update({(name, reference): None for reference in missing})
     secrets = {name: value for name, value in inherited.items() if name.startswith(SECRET_PREFIX) and value}
-    known = [value for value in (*secrets.values(), *secret_values(values)) if is_maskable(value)]
+    told = (*secrets.values(), *secret_values(values), *secret_values(inherited))
+    known = [value for value in told if is_maskable(value)]
     hidden = {n: v for n, v in values.items() if is_secret_name(n) or any(secret in v for secret in known)}
     plain = {name: value for name, value in values.items() if name not in hidden}
     return RunEnvironment(plain, {**secrets, **hidden}, tuple(unset))

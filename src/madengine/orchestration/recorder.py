@@ -17,7 +17,7 @@ from typing import Any
 from madengine.config.manifest import BuildManifest
 from madengine.core.errors import MADEngineError
 from madengine.core.files import remove_tree, write_atomic
-from madengine.core.redact import Redactor, secret_values
+from madengine.core.redact import Redactor
 from madengine.execution.spec import RunSpec
 from madengine.orchestration.effective import for_record
 from madengine.orchestration.facts import run_facts
@@ -86,7 +86,7 @@ class FileRecorder:
         def write() -> None:
             spec.run_dir.mkdir(parents=True, exist_ok=True)
             write_atomic(spec.run_dir / MANIFEST, json.dumps(document, indent=1) + "\n", durable=False)
-            write_run_record(spec.run_dir, record, secrets=_hidden(spec), durable=False)
+            write_run_record(spec.run_dir, record, secrets=spec.hidden, durable=False)
 
         self._attempt(write)
 
@@ -101,7 +101,7 @@ class FileRecorder:
             machine=self._facts.machine.host,
             environ=self._facts.environ,
         )
-        rows = tuple(result_rows(facts, evidence, verdict, redact=Redactor(_hidden(spec)).text))
+        rows = tuple(result_rows(facts, evidence, verdict, redact=Redactor(spec.hidden).text))
         saved = self._keep_rows(spec, rows)
         finished = FinishedRun(spec, evidence, verdict, tuple(row.values for row in rows), duration, saved)
         self._close_record(finished)
@@ -118,7 +118,7 @@ class FileRecorder:
             rows=run.rows,
             image=RunImage(spec.image.docker_image, self._facts.digest_of(spec.image.docker_image)),
         )
-        self._attempt(lambda: write_run_record(spec.run_dir, record, secrets=_hidden(spec)))
+        self._attempt(lambda: write_run_record(spec.run_dir, record, secrets=spec.hidden))
 
     def finish(self, *, keep_entries: bool) -> None:
         """Write the files of this command alone, or remove them when they are not wanted."""
@@ -130,7 +130,7 @@ class FileRecorder:
 
     def _keep_rows(self, spec: RunSpec, rows: tuple[ResultRow, ...]) -> bool:
         """Append the rows; whether they are in perf.csv."""
-        redact = Redactor(_hidden(spec)).text
+        redact = Redactor(spec.hidden).text
         configs = load_configs(spec.script.args, spec.script.folder, spec.package, redact=redact)
         if configs.note:
             self.remarks.append(f"{spec.card.name}: {redact(configs.note)}")
@@ -165,8 +165,3 @@ class FileRecorder:
                 self.remarks.append(
                     f"{spec.card.name}: {len(left)} files of the workspace could not be removed, such as {left[0]}"
                 )
-
-
-def _hidden(spec: RunSpec) -> tuple[str, ...]:
-    """The values that may not stand in anything that is written."""
-    return (*spec.secrets.values(), *secret_values(spec.environment))

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.hostile import HOSTILE
 
-from madengine.core.redact import Redactor, is_maskable, is_secret_name, mask_argv, secret_values
+from madengine.core.redact import Redactor, is_maskable, is_secret_name, mask_argv, mask_text, secret_values
 
 CANARY = "hf_CaNaRy/0+wZ'q\"x\\n9&$<é>Tail"
 PLAIN = "hf_abcdefGHIJKLmnop0123456789"
@@ -289,6 +289,14 @@ class TestSecretNames:
     def test_the_values_of_an_environment_that_are_secret(self) -> None:
         environment = {"A_TOKEN": "one", "HOME": "/h", "B_PASSWORD": "two", "C_TOKEN": "one", "D_SECRET": ""}
         assert secret_values(environment) == ("one", "two")
+
+    def test_the_password_of_an_address_is_a_secret_under_any_name(self) -> None:
+        environment = {"DATABASE": "postgres://me:pass@word@host/db", "PAGE": "https://host:80/a@b", "TIME": "12:30@x"}
+        assert secret_values(environment) == ("pass@word",)
+
+    def test_a_traceback_gives_nothing_away_that_it_names_itself(self) -> None:
+        text = """broken by {'API_KEY': 'one"two', 'B': 'x one"two'} with amqp://u:three4@h and three4"""
+        assert mask_text(text, ["four5"]) == "broken by {'API_KEY': '***', 'B': 'x ***'} with amqp://u:***@h and ***"
 
 
 class TestMaskArgv:
