@@ -113,7 +113,7 @@ def select_dockerfiles(candidates: Sequence[Dockerfile], context: Mapping[str, A
     broken = tuple(_broken(item) for item in candidates if item.header.problem)
     chosen = tuple(item for item in candidates if not item.header.problem and fits(item.header.values, context))
     if not chosen and not broken:
-        raise BuildError(_nothing_fits(candidates, context), hint="change gpu_vendor or guest_os, or add a Dockerfile")
+        raise BuildError(_nothing_fits(candidates, context), hint=_what_to_do(candidates[0], context))
     return Selection(chosen, broken)
 
 
@@ -134,6 +134,17 @@ def _nothing_fits(candidates: Sequence[Dockerfile], context: Mapping[str, Any]) 
     seen = "; ".join(f"{item.name} is for {_shown(item.header.values)}" for item in candidates)
     keys = {key for item in candidates for key in item.header.values}
     return f"no Dockerfile fits {_shown({key: context[key] for key in sorted(keys & context.keys())})}: {seen}"
+
+
+def _what_to_do(nearest: Dockerfile, context: Mapping[str, Any]) -> str:
+    """The two ways on: the script without an image, or an image that was made for something else."""
+    import json
+
+    other = {key: value for key, value in nearest.header.values.items() if context.get(key, value) != value}
+    return (
+        f"run its script without a container: --engine host; or build {nearest.name} all the same: "
+        f"--additional-context '{json.dumps(other)}'"
+    )
 
 
 def _shown(values: Mapping[str, Any]) -> str:

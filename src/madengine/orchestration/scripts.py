@@ -30,7 +30,7 @@ def script_plan(card: ModelCard, package: Path) -> ScriptPlan:
 def _inside(root: Path, written: str, model: str) -> Path:
     """The script's path, links followed. Raises ``DiscoveryError`` for one that is no path or leaves the package."""
     try:
-        path = (root / written).resolve()
+        path = Path(os.path.realpath(root / written))  # Path.resolve raises for links in a circle
         path.is_dir()
     except (OSError, ValueError) as error:
         raise DiscoveryError(f"the script of {model} is no path of a file: {written[:100]!r}") from error

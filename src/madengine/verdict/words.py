@@ -24,7 +24,7 @@ from madengine.verdict.evidence import (
 NO_METRIC = 5  # of a madengine on a node, see exit_code.py
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _LONGEST_QUOTE = 200
-_LONGEST_PATH = 1000  # in advice: a path that is cut leads nowhere
+_LONGEST_PATH = 1000  # in advice and refusals: a path or a remedy that is cut leads nowhere
 _HIGHEST_SIGNAL = 64
 _MOST_CLAUSES = 5
 
@@ -147,7 +147,7 @@ def _scheduler_exit_words(text: str) -> str:
 
 def interruption_words(interruption: Interruption) -> str:
     """``timed out after 60 s``: the detail alone when it says the kind itself."""
-    kind, detail = interruption.kind.value, one_line(interruption.detail)
+    kind, detail = interruption.kind.value, one_line(interruption.detail, _LONGEST_PATH)
     if not detail:
         return f"the run was {kind}" if interruption.kind is not InterruptionKind.TIMEOUT else f"the run {kind}"
     return detail if kind in detail.lower() else f"{kind}: {detail}"

@@ -190,3 +190,11 @@ def test_no_prefix_escapes_the_package(prefix: str) -> None:
         return
     assert ".." not in path.parts
     assert not path.is_absolute()
+
+
+def test_when_nothing_fits_both_ways_on_are_told() -> None:
+    amd = Dockerfile(Path("m"), "docker/m.ubuntu.amd.Dockerfile", AMD, parse_header(AMD))
+    with pytest.raises(BuildError) as refusal:
+        select_dockerfiles([amd], {"gpu_vendor": "CPU", "guest_os": "UBUNTU"})
+    assert "--engine host" in str(refusal.value)
+    assert """--additional-context '{"gpu_vendor": "AMD"}'""" in str(refusal.value)

@@ -193,3 +193,8 @@ def test_text_from_outside_is_cut() -> None:
 def test_a_finding_names_file_and_line() -> None:
     finding = LogFinding("logs/run.log", 3, "FAILED", "\x1b[31mFAILED\x1b[0m test")
     assert words.finding_words(finding) == "logs/run.log:3: FAILED test"
+
+
+def test_a_refusal_is_not_cut_before_its_remedy() -> None:
+    long = "the image cannot be had: " + "x" * 500 + " (do this)"
+    assert words.interruption_words(Interruption(InterruptionKind.REFUSED, long)) == f"refused: {long}"
