@@ -21,6 +21,7 @@ from madengine.cli.options import (
     tags_options,
 )
 from madengine.cli.outputs import MANIFEST_MARKS, SUMMARY_MARKS, refuse_unwritable, write_document
+from madengine.core.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from madengine.orchestration.build import BuildResult
@@ -71,7 +72,7 @@ def build(
     from madengine.cli.build_request import BuildWords, builds_nothing, read_build_request
     from madengine.config.context import load_settings
     from madengine.config.manifest_io import write_manifest
-    from madengine.execution.select_engine import choose_engine
+    from madengine.execution.select_engine import CONTAINERS, choose_engine
     from madengine.orchestration.build import build_images
 
     refuse_unwritable(manifest_output, MANIFEST_MARKS)
@@ -81,8 +82,13 @@ def build(
     cards, options = read_build_request(package_root(model_dir, os.environ), words, os.environ)
     chosen = None
     if engine or not builds_nothing(options, settings):
-        chosen, sentence = choose_engine(engine)
+        # The host is taken only when it is asked for: a build that made no image must not look like a success.
+        chosen, sentence = choose_engine(engine, order=CONTAINERS)
         views.say(sentence)
+    if registry and chosen is not None and not chosen.needs_image:
+        raise ConfigurationError(
+            f"the engine {chosen.name} builds no image, so nothing can go to --registry {registry}"
+        )
     if verbose:
         views.say(f"selected: {', '.join(card.name for card in cards)}; logs: {options.logs}")
     progress = BuildProgress(live=live_output)

@@ -9,7 +9,8 @@ from madengine.core.errors import ConfigurationError
 from madengine.execution.engine import ENGINES, ContainerEngine
 
 VARIABLE = "MAD_CONTAINER_ENGINE"
-ORDER = ("docker", "podman", "host")
+CONTAINERS = ("docker", "podman")
+ORDER = (*CONTAINERS, "host")
 
 Loader = Callable[[str], ContainerEngine]
 
@@ -26,17 +27,21 @@ def load_engine(name: str) -> ContainerEngine:
 
 
 def choose_engine(
-    name: str | None = None, *, environ: Mapping[str, str] = os.environ, load: Loader = load_engine
+    name: str | None = None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    load: Loader = load_engine,
+    order: Sequence[str] = ORDER,
 ) -> tuple[ContainerEngine, str]:
     """The engine, and the sentence about it that is said aloud.
 
     ``name`` (from the command line) beats the variable ``MAD_CONTAINER_ENGINE``. An engine that was asked for and does
-    not work is a ``ConfigurationError``: it is not silently replaced.
+    not work is a ``ConfigurationError``: it is not silently replaced. Without one the engines of ``order`` are tried.
     """
     wanted = name or environ.get(VARIABLE)
     if wanted:
         return _asked_for(wanted, "--engine" if name else VARIABLE, load)
-    return _first_that_works(ORDER, load)
+    return _first_that_works(order, load)
 
 
 def _asked_for(name: str, where: str, load: Loader) -> tuple[ContainerEngine, str]:

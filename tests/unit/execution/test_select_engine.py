@@ -9,7 +9,7 @@ import pytest
 from madengine.core.errors import ConfigurationError
 from madengine.execution.engine import ENGINES, ContainerEngine
 from madengine.execution.host import HostEngine
-from madengine.execution.select_engine import choose_engine, load_engine
+from madengine.execution.select_engine import CONTAINERS, choose_engine, load_engine
 
 
 class Probe(HostEngine):
@@ -49,6 +49,11 @@ def test_falling_back_to_the_host_says_why() -> None:
     assert sentence == (
         "no container engine works here (docker: cannot connect; podman: not installed); engine: host 1.0"
     )
+
+
+def test_the_host_is_no_choice_where_only_containers_will_do() -> None:
+    with pytest.raises(ConfigurationError, match=r"no engine works here \(docker: a; podman: b\)"):
+        choose_engine(environ={}, load=engines(docker="a", podman="b", host=None), order=CONTAINERS)
 
 
 def test_nothing_that_works_is_an_error_with_all_reasons() -> None:
