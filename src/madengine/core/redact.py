@@ -68,6 +68,11 @@ def url_passwords(text: str) -> list[str]:
     return [found[2] for found in _URL_PASSWORD.finditer(text)] if "://" in text else []
 
 
+def mask_addresses(text: str) -> str:
+    """``text`` with ``***`` for the passwords in its addresses."""
+    return _URL_PASSWORD.sub(rf"\1{MASK}", text) if "://" in text else text
+
+
 def is_maskable(value: str) -> bool:
     """Whether a secret is distinctive enough to be looked for in texts.
 
@@ -273,7 +278,7 @@ def _mask_word(word: str) -> str:
     if assignment and is_secret_name(assignment[1]):
         return f"{assignment[1]}={MASK}"
     word = _MEMBER.sub(_mask_member, word)
-    word = _URL_PASSWORD.sub(rf"\1{MASK}", word)
+    word = mask_addresses(word)
     word = _URL_TOKEN.sub(rf"\1{MASK}", word)
     word = _AUTHORIZATION.sub(rf"\1{MASK}", word)
     return _INNER_ASSIGNMENT.sub(lambda found: f"{found[1]}{MASK}" if is_secret_name(found[2]) else found[0], word)

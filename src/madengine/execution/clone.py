@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 from madengine.core.errors import ExecutionError
 from madengine.core.process import run
@@ -39,10 +40,13 @@ def clone(url: str, target: Path, *, credential: str = "", variables: Mapping[st
     """Clone ``url`` with its submodules into ``target`` and return the commit.
 
     ``credential`` is the card's ``cred``; its variables ``<cred>_USERNAME``, ``<cred>_PASSWORD`` and
-    ``<cred>_SSH_KEY_FILE`` are taken from ``variables``. Raises ``ExecutionError`` in git's words.
+    ``<cred>_SSH_KEY_FILE`` are taken from ``variables``; a name and password that stand in the address itself count
+    without them. Raises ``ExecutionError`` in git's words.
     """
-    words, environment = _access(credential, variables or {})
-    command = ["git", *words, "clone", "--quiet", "--recurse-submodules", "--", url, str(target)]
+    address, username, password = _parted(url)
+    given = {f"{credential}_USERNAME": username, f"{credential}_PASSWORD": password} if username else {}
+    words, environment = _access(credential, {**given, **(variables or {})})
+    command = ["git", *words, "clone", "--quiet", "--recurse-submodules", "--", address, str(target)]
     done = run(command, env=environment, timeout=CLONE_LIMIT)
     if done.exit_code:
         said = (
@@ -52,6 +56,14 @@ def clone(url: str, target: Path, *, credential: str = "", variables: Mapping[st
             f"{_shown(url)} cannot be cloned: {said.replace(url, _shown(url))}", hint=_hint(credential)
         )
     return run(["git", "-C", str(target), "rev-parse", "HEAD"], timeout=60).stdout.strip()
+
+
+def _parted(url: str) -> tuple[str, str, str]:
+    """An address without the user and password in it, and these two: in git's argv everybody could read them."""
+    match = re.fullmatch(r"(https?://)([^/@:]*)(?::([^/]*))?@([^@]*)", url, re.DOTALL)
+    if match is None:
+        return url, "", ""
+    return match[1] + match[4], unquote(match[2]), unquote(match[3] or "")
 
 
 def _access(credential: str, variables: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:

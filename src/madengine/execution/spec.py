@@ -108,9 +108,10 @@ class RunSpec:
     @property
     def hidden(self) -> tuple[str, ...]:
         """The values that may stand in nothing that is shown or written."""
-        from madengine.core.redact import secret_values
+        from madengine.core.redact import secret_values, url_passwords
 
-        return (*self.secrets.values(), *secret_values({**self.environment, **self.secrets}))
+        named = secret_values({**self.environment, **self.secrets})
+        return (*self.secrets.values(), *named, *url_passwords(f"{self.card.text('url')} {self.script.args}"))
 
     @property
     def workspace(self) -> Path:

@@ -10,7 +10,7 @@ from madengine.config.manifest import BuildManifest
 from madengine.config.manifest_context import DEPLOYMENT_KEYS, without_secrets
 from madengine.config.merge import merged
 from madengine.config.settings import Settings
-from madengine.core.redact import is_secret_name
+from madengine.core.redact import is_secret_name, mask_addresses
 from madengine.core.shell import is_reference
 
 
@@ -41,12 +41,17 @@ def for_record(manifest: BuildManifest, key: str, secrets: Mapping[str, str]) ->
 
 
 def _without_named(value: Any) -> Any:
-    """A copy in which each value with the name of a secret is a reference to the variable of that name."""
+    """A copy in which each value with the name of a secret is a reference to the variable of that name.
+
+    Passwords in addresses (a card's ``url``) are masked.
+    """
     if isinstance(value, Mapping):
         return {
             name: _reference(name) if _is_secret(name, item) else _without_named(item) for name, item in value.items()
         }
-    return [_without_named(item) for item in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return [_without_named(item) for item in value]
+    return mask_addresses(value) if isinstance(value, str) else value
 
 
 def _is_secret(name: str, value: Any) -> bool:

@@ -259,3 +259,15 @@ def test_a_prepared_run_of_another_id_is_untouched(tmp_path: Path) -> None:
     before = tree(first.root)
     prepared(replace(spec(root), run_id="run-2", run_dir=root / "runs" / "run-2"))
     assert tree(first.root) == before
+
+
+def test_a_password_in_the_address_is_in_no_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git = tmp_path / "git"
+    git.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/words\nenv >>{tmp_path}/environment\n')
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    clone("https://me:hid%40den@host/o/r.git", tmp_path / "r")
+    words, environment = (tmp_path / "words").read_text(), (tmp_path / "environment").read_text()
+    assert "https://host/o/r.git" in words
+    assert "hid" not in words
+    assert {"MADENGINE_GIT_USERNAME=me", "MADENGINE_GIT_PASSWORD=hid@den"} <= set(environment.splitlines())
