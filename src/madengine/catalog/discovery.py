@@ -191,7 +191,10 @@ def _take(
 
 
 def load_updated(catalog: Catalog, cards: Sequence[ModelCard]) -> tuple[dict[str, ModelCard], list[CardProblem]]:
-    """Full name -> card after ``update_model()``, for those of ``cards`` that want the call, and what went wrong."""
+    """Full name -> card after ``update_model()``, for those of ``cards`` that want the call, and what went wrong.
+
+    Remarks were made when the cards were listed, and are not made again.
+    """
     updated: dict[str, ModelCard] = {}
     problems: list[CardProblem] = []
     for source, names in _by_script(catalog, cards).items():
@@ -204,7 +207,8 @@ def load_updated(catalog: Catalog, cards: Sequence[ModelCard]) -> tuple[dict[str
             continue
         fresh, faults = read_cards(outcome.documents, source)
         updated.update((card.name, card) for card in fresh)
-        problems += [replace(fault, message=f"after update_model(), {fault.message}") for fault in faults]
+        errors = [fault for fault in faults if fault.is_error]
+        problems += [replace(fault, message=f"after update_model(), {fault.message}") for fault in errors]
     return updated, problems
 
 

@@ -75,12 +75,24 @@ OTHERS = frozenset(
 """Keys of the schema that always need the validator. Keys that the schema does not know may hold anything."""
 
 
-def obviously_valid(documents: Sequence[Any]) -> bool:
-    """Whether every document is a card that needs no closer look; False says nothing."""
-    return all(map(_is_plain, documents))
+def obviously_fine(documents: Sequence[Any]) -> bool:
+    """Whether every document is a card that needs no closer look, neither at its values nor at its spelling.
+
+    False says nothing.
+    """
+    unknown: set[str] = set()
+    return all(_is_plain(card, unknown) for card in documents) and not (unknown and _has_misspelt(unknown))
 
 
-def _is_plain(card: Any) -> bool:
+def _has_misspelt(unknown: set[str]) -> bool:
+    from madengine.schemas.misspelt import COMPARED, closest
+
+    known = {*TEXTS, *TESTS, *OTHERS}
+    return len(unknown) > COMPARED or any(closest(key, known) for key in unknown)
+
+
+def _is_plain(card: Any, unknown: set[str]) -> bool:
+    """Whether the values of a card are obviously allowed; gathers its keys that the schema does not know."""
     if type(card) is not dict or not card.get("name"):
         return False
     for key, value in card.items():
@@ -92,4 +104,6 @@ def _is_plain(card: Any) -> bool:
                 return False
         elif key in OTHERS:
             return False
+        else:
+            unknown.add(key)
     return True

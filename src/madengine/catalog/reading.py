@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from madengine.catalog.card import CardOrigin, ModelCard
-from madengine.catalog.plain import obviously_valid
+from madengine.catalog.plain import obviously_fine
 from madengine.catalog.problems import CardProblem, ProblemKind, index_of
 from madengine.catalog.rules import all_plain, name_fault, package_path, path_fault, shown
 
@@ -61,8 +61,8 @@ def _texts(documents: list[dict[str, Any]]) -> list[str]:
 
 
 def _violations(documents: list[Any], source: CardFile) -> list[CardProblem]:
-    """What breaks the schema of a model card."""
-    if obviously_valid(documents):
+    """What breaks the schema of a model card, and keys that are misspelt."""
+    if obviously_fine(documents):
         return []
     from madengine.schemas import validate_model_cards
 

@@ -34,7 +34,8 @@ class Term:
 class Selection:
     """What the words mean: ``picks`` in their order, each a card and the shell text to append to its args.
 
-    ``broken`` are problems of cards and files that the words ask for, ``others`` the remaining problems.
+    ``broken`` are problems of cards and files that the words ask for, ``others`` the remaining problems, without
+    remarks about cards that are not picked.
     """
 
     picks: tuple[tuple[ModelCard, str], ...]
@@ -52,7 +53,8 @@ def select(
     """The cards to build or run for the arguments of ``--tags``, extra args appended, generated ones updated.
 
     A card comes once, unless its extra args differ. Deprecated cards are left out, said through ``warn``, unless
-    ``ignore_deprecated``. Broken cards that nobody asked for are only warned about. Raises DiscoveryError when a word
+    ``ignore_deprecated``. Broken cards that nobody asked for are only warned about, as are misspelt keys of the cards
+    that somebody asked for. Raises DiscoveryError when a word
     matches nothing or several short names, when it asks for a broken card, or when nothing is left.
     """
     say = warn or (lambda _: None)
@@ -77,7 +79,7 @@ def choose(catalog: Catalog, tags: Sequence[str]) -> Selection:
     Raises DiscoveryError when there is no word at all, or when one matches nothing or several short names.
     """
     index = CardIndex(catalog.cards)
-    suspects = CardIndex([problem.card for problem in catalog.problems if problem.card is not None])
+    suspects = CardIndex([problem.card for problem in catalog.problems if problem.card and problem.is_error])
     terms = [term for argument in tags for term in terms_of(argument, index)]
     if not terms:
         raise _nothing_asked(catalog)
@@ -88,8 +90,17 @@ def choose(catalog: Catalog, tags: Sequence[str]) -> Selection:
         broken.update((id(problem), problem) for problem in asked_for)
         cards = _matching(index, term.pattern, catalog, lenient=bool(asked_for))
         picks.update({(card.raw["name"], term.extra): (card, term.extra) for card in cards})
-    others = tuple(problem for problem in catalog.problems if id(problem) not in broken)
-    return Selection(tuple(picks.values()), tuple(broken.values()), others)
+    others = [problem for problem in catalog.problems if id(problem) not in broken]
+    return Selection(tuple(picks.values()), tuple(broken.values()), _without_remarks_on_others(others, picks))
+
+
+def _without_remarks_on_others(
+    problems: Sequence[CardProblem], picks: Iterable[tuple[str, str]]
+) -> tuple[CardProblem, ...]:
+    if not problems:
+        return ()
+    names = {name for name, _ in picks}
+    return tuple(problem for problem in problems if problem.is_error or (problem.card and problem.card.name in names))
 
 
 def finished(picks: Iterable[tuple[ModelCard, str]], updated: Mapping[str, ModelCard]) -> tuple[ModelCard, ...]:

@@ -66,9 +66,9 @@ def _chosen(catalog: Catalog, tags: Sequence[str]) -> tuple[Sequence[ModelCard],
     from madengine.catalog.discovery import load_updated
     from madengine.catalog.selection import choose, finished
 
-    picks = choose(catalog, tags).picks
-    updated, problems = load_updated(catalog, [card for card, _ in picks])
-    return finished(picks, updated), [*catalog.problems, *problems]
+    selection = choose(catalog, tags)
+    updated, problems = load_updated(catalog, [card for card, _ in selection.picks])
+    return finished(selection.picks, updated), [*selection.broken, *selection.others, *problems]
 
 
 def _print_json(cards: Sequence[ModelCard]) -> None:

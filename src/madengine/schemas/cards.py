@@ -9,6 +9,7 @@ from typing import Any
 
 from madengine.core.json_positions import pointer_of
 from madengine.schemas import wording
+from madengine.schemas.misspelt import Shape, misspelt_keys, schema_shape
 from madengine.schemas.problems import Problem
 from madengine.schemas.violations import Violation, is_valid, object_at, violations
 
@@ -19,13 +20,19 @@ CARD_LIMIT = 50
 def validate_model_cards(cards: Any, source: str | None = None) -> list[Problem]:  # noqa: ARG001
     """What is wrong with the cards of one ``models.json``, in their order; ``pointer`` begins with the card's index.
 
-    ``source`` names the file. The hint of a problem names the card, when it has a name.
+    ``source`` names the file. The hint of an error names the card, when it has a name. Warnings of misspelt keys follow
+    the errors.
     """
-    return list(each_card_problem(cards))
+    return [*each_card_problem(cards), *misspelt_in_cards(cards)]
+
+
+def misspelt_in_cards(cards: Any) -> list[Problem]:
+    """A warning for each misspelt key of the cards of one file."""
+    return misspelt_keys(Shape(frozenset(), items=schema_shape("model_card")), cards)
 
 
 def each_card_problem(cards: Any) -> Iterator[Problem]:
-    """The problems of :func:`validate_model_cards`, one by one."""
+    """The errors of :func:`validate_model_cards`, one by one."""
     if not isinstance(cards, list):
         yield Problem("error", "type", "", None, f"found {wording.found(cards)}, allowed: a list of model cards")
         return

@@ -10,6 +10,7 @@ from typing import Any
 from madengine.core.errors import ValidationError
 from madengine.core.json_positions import pointer_of
 from madengine.schemas.cards import nodes_violations
+from madengine.schemas.misspelt import misspelt_keys, schema_shape
 from madengine.schemas.problems import PROBLEM_LIMIT, Problem
 from madengine.schemas.violations import Violation, object_at, violations
 from madengine.schemas.wording import quoted
@@ -25,10 +26,11 @@ def validate_build_manifest(manifest: Any, source: str | None = None, migrate: b
     ValidationError on the first violation in document order. ``source`` is what errors call the document.
     """
     name = source or "manifest"
+    misspelt = misspelt_keys(schema_shape("build_manifest"), manifest)  # before keys are moved from where they stand
     moved = [problem.sentence(name) for problem in migration(manifest)] if migrate else []
     _raise_first(violations("build_manifest", manifest), source)
     _raise_first(contradictions(manifest), source)
-    return moved + [problem.sentence(name) for problem in doubts(manifest)]
+    return moved + [problem.sentence(name) for problem in (*doubts(manifest), *misspelt)]
 
 
 def migrate_top_level_deployment_blocks(manifest: Any) -> list[str]:
@@ -63,15 +65,18 @@ def _move(manifest: dict[str, Any], target: dict[str, Any], block: str) -> Probl
 
 
 def manifest_problems(manifest: Any) -> list[Problem]:
-    """Everything that is wrong with a manifest: warnings of its migration, violations, contradictions, doubts.
+    """Everything that is wrong with a manifest: warnings of its migration, violations, contradictions, doubts,
+    misspelt keys.
 
     The manifest is migrated in place; the pointers are those of the document as it was.
     """
+    misspelt = misspelt_keys(schema_shape("build_manifest"), manifest)
     moved = migration(manifest)
     found = islice(chain(violations("build_manifest", manifest), contradictions(manifest)), PROBLEM_LIMIT)
     problems = [violation.problem() for violation in found] + doubts(manifest)
     places = {f"/deployment_config{p.pointer}": p.pointer for p in moved if p.code == "belongs-under"}
-    return moved + [replace(problem, pointer=_as_written(problem.pointer, places)) for problem in problems]
+    placed = [replace(problem, pointer=_as_written(problem.pointer, places)) for problem in problems]
+    return moved + placed + misspelt
 
 
 def _as_written(pointer: str, places: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.catalog.packages import card
 
-from madengine.catalog.plain import OTHERS, TESTS, TEXTS, obviously_valid
+from madengine.catalog.plain import OTHERS, TESTS, TEXTS, obviously_fine
 from madengine.schemas import load_schema, validate_model_cards
 
 PROPERTIES: dict[str, Any] = load_schema("model_card.schema.json")["properties"]
@@ -49,23 +49,23 @@ def test_a_text_key_may_hold_any_text(key: str) -> None:
 @settings(max_examples=400)
 def test_what_passes_here_passes_the_schema(cards: list[dict[str, Any]]) -> None:
     named = [{"name": "x", **fields} for fields in cards]
-    if obviously_valid(named):
+    if obviously_fine(named):
         assert validate_model_cards(named, "models.json") == []
 
 
 @given(st.sampled_from(sorted(PROPERTIES)), VALUES)
 @settings(max_examples=400)
 def test_each_value_that_passes_here_passes_the_schema(key: str, value: Any) -> None:
-    if obviously_valid([{"name": "x", key: value}]):
+    if obviously_fine([{"name": "x", key: value}]):
         assert validate_model_cards([{"name": "x", key: value}], "models.json") == []
 
 
 @pytest.mark.parametrize("document", [None, [], "x", 1, {}, {"name": ""}, {"name": 1}, card("x", slurm={"nodes": 1})])
 def test_what_is_not_obvious_is_left_to_the_schema(document: Any) -> None:
-    assert not obviously_valid([card("fine"), document])
+    assert not obviously_fine([card("fine"), document])
 
 
 def test_usual_cards_need_no_schema(real_mad: Path) -> None:
-    assert obviously_valid(json.loads((real_mad / "models.json").read_text()))
-    assert obviously_valid([card("x", distributed={"launcher": "torchrun", "nnodes": 2, "nproc_per_node": 8})])
-    assert obviously_valid([card("x", timeout=-1, env_vars={"xP": "1"}, deprecated=False, unknown=[{}])])
+    assert obviously_fine(json.loads((real_mad / "models.json").read_text()))
+    assert obviously_fine([card("x", distributed={"launcher": "torchrun", "nnodes": 2, "nproc_per_node": 8})])
+    assert obviously_fine([card("x", timeout=-1, env_vars={"xP": "1"}, deprecated=False, unknown=[{}])])
