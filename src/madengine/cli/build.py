@@ -78,6 +78,8 @@ def build(
     refuse_unwritable(manifest_output, MANIFEST_MARKS)
     refuse_unwritable(summary_output, SUMMARY_MARKS)
     settings = load_settings(additional_context, additional_context_file, os.environ)
+    for warning in settings.warnings:
+        views.warn(warning)
     words = BuildWords(tags, ignore_deprecated, registry, clean_docker_cache, target_archs, use_image, batch_manifest)
     cards, options = read_build_request(package_root(model_dir, os.environ), words, os.environ)
     chosen = None

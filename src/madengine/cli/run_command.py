@@ -161,6 +161,8 @@ def refuse_contradictions(words: RunWords) -> None:
 
 def _bench(words: RunWords, environ: Mapping[str, str]) -> _Bench:
     settings = load_settings(words.additional_context, words.additional_context_file, environ)
+    for warning in settings.warnings:
+        views.warn(warning)
     inventory = inventory_for(settings)
     settings = for_this_machine(settings, inventory)
     engine, sentence = choose_engine(words.engine, environ=environ)

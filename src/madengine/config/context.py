@@ -8,6 +8,7 @@ defaults. Later layers replace values and merge objects. The merged document is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,14 @@ def load_settings(contexts: Sequence[str], files: Sequence[Path], environ: Mappi
     ``contexts`` are the values of ``--additional-context`` (JSON or a Python dict literal), ``files`` those of
     ``--additional-context-file``. Raises ``ConfigurationError`` naming the source and the pointer.
     """
-    layers = [_checked(load_context_file(path), str(path)) for path in files]
-    layers += [_checked(parse_context(text), "--additional-context") for text in contexts]
+    layers = [(load_context_file(path), str(path)) for path in files]
+    layers += [(parse_context(text), "--additional-context") for text in contexts]
     document: dict[str, Any] = {}
-    for layer in layers:
+    warnings: list[str] = []
+    for layer, source in layers:
+        warnings += _checked(layer, source)
         document = merged(document, layer)
-    return settings_of(document, environ)
+    return replace(settings_of(document, environ), warnings=tuple(warnings))
 
 
 def settings_of(document: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
@@ -111,11 +114,12 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number" if isinstance(value, (int, float)) else f"a {type(value).__name__}")
 
 
-def _checked(document: dict[str, Any], source: str) -> dict[str, Any]:
-    """Refuse a document that breaks the schema or still has template values, with every problem in the text."""
+def _checked(document: dict[str, Any], source: str) -> list[str]:
+    """Refuse a document that breaks the schema or still has template values; returns warnings about it."""
     from madengine.schemas import unfilled_values, validate_additional_context
 
-    errors = [p for p in validate_additional_context(document, source) if p.severity == "error"]
+    problems = validate_additional_context(document, source)
+    errors = [problem for problem in problems if problem.is_error]
     if errors:
         first = errors[0]
         more = f" (and {len(errors) - 1} more; `madengine validate` lists all)" if len(errors) > 1 else ""
@@ -124,7 +128,7 @@ def _checked(document: dict[str, Any], source: str) -> dict[str, Any]:
     if unfilled:
         pointer, value = unfilled[0]
         raise ValidationError(f"the template value {value!r} is not filled in", source=source, pointer=pointer)
-    return document
+    return [problem.sentence(source) for problem in problems]
 
 
 def _target(document: Mapping[str, Any]) -> str:

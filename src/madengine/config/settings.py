@@ -12,7 +12,8 @@ class Settings:
     """The additional context after merging (command line over files) and validation.
 
     ``context`` keeps the merged document; the typed fields are read from it. ``gpu_vendor`` is None when nobody named
-    one. ``secrets`` are the ``MAD_SECRETS_*`` variables (name -> value).
+    one. ``secrets`` are the ``MAD_SECRETS_*`` variables (name -> value). ``warnings`` say, each with its source and
+    pointer, what in the sources can hardly be meant.
     """
 
     context: Mapping[str, Any] = field(default_factory=dict)
@@ -22,3 +23,4 @@ class Settings:
     docker_env_vars: Mapping[str, str] = field(default_factory=dict)
     docker_build_arg: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    warnings: tuple[str, ...] = ()

@@ -69,3 +69,9 @@ def test_usual_cards_need_no_schema(real_mad: Path) -> None:
     assert obviously_fine(json.loads((real_mad / "models.json").read_text()))
     assert obviously_fine([card("x", distributed={"launcher": "torchrun", "nnodes": 2, "nproc_per_node": 8})])
     assert obviously_fine([card("x", timeout=-1, env_vars={"xP": "1"}, deprecated=False, unknown=[{}])])
+
+
+def test_a_misspelt_key_wants_a_closer_look_and_another_unknown_one_does_not() -> None:
+    assert obviously_fine([card("a", monitor=1), card("b", env={}, benign_patterns=[])])
+    assert not obviously_fine([card("a"), card("b", mutliple_results="x.csv")])
+    assert not obviously_fine([card("a", distributed={"nproc_per_nodes": 8})])

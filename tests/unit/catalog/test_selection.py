@@ -276,3 +276,46 @@ def test_the_real_package_can_be_asked_in_every_way(real_mad: Path) -> None:
     assert {item.scope for item in select(catalog, ["vllm/all"])} == {"vllm"}
     for item in catalog.cards:
         assert choose(catalog, [item.name]).picks[0][0] is item
+
+
+def test_a_misspelt_key_is_a_warning_of_the_cards_that_are_selected(tmp_path: Path) -> None:
+    write_cards(tmp_path, [card("a", n_gpu="1"), card("b", timeouts=1, slurm={"node": 1})])
+    write_cards(tmp_path, [card("c", arg="x")], "vllm")
+    catalog = discover(tmp_path)
+    assert len(catalog.cards) == 3
+    for tag, keys in {"a": ["n_gpu"], "b": ["timeouts", "node"], "c": ["arg"], "vllm/all": ["arg"]}.items():
+        said: list[str] = []
+        assert select(catalog, [tag], warn=said.append)
+        assert [text.split('"')[1] for text in said] == keys
+    said = []
+    select(catalog, ["a"], warn=said.append)
+    assert said[0].endswith('models.json[0].n_gpu (line 10): unknown key "n_gpu" (did you mean "n_gpus"?)')
+
+
+def test_a_misspelt_key_of_a_generated_card_is_said_once(tmp_path: Path) -> None:
+    write_script(
+        tmp_path,
+        """
+        from madengine.utils.discover_models import CustomModel
+        class Lazy(CustomModel):
+            def update_model(self):
+                self.args = "--late"
+        def list_models():
+            lazy = Lazy(name="lazy", scripts="run.sh")
+            lazy.env_var = {"A": "1"}
+            return [lazy]
+        """,
+    )
+    said: list[str] = []
+    (found,) = select(discover(tmp_path), ["lazy"], warn=said.append)
+    assert found.text("args") == "--late"
+    assert len(said) == 1
+    assert 'did you mean "env_vars"?' in said[0]
+
+
+def test_a_misspelt_key_does_not_hide_a_broken_card_that_is_asked_for(tmp_path: Path) -> None:
+    write_cards(tmp_path, [card("y", n_gpu="1", tags=["x"])], "one")
+    write_cards(tmp_path, [card("x", tags=5)], "two")
+    with pytest.raises(DiscoveryError) as caught:
+        select(discover(tmp_path), ["x"])
+    assert "two/models.json[0].tags" in str(caught.value)

@@ -228,3 +228,14 @@ def test_the_real_package_is_listed_whole(real_mad: Path, capsys: pytest.Capture
     out, err = capsys.readouterr()
     assert len(out.splitlines()) > 300
     assert err.count("\n") == 1
+
+
+def test_a_misspelt_key_is_a_warning_and_no_error(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_cards(package, [card("a", n_gpu="1"), card("b")])
+    assert main(["discover"]) == 0
+    warning = 'warning: models.json[0].n_gpu (line 10): unknown key "n_gpu" (did you mean "n_gpus"?)'
+    assert warning in capsys.readouterr().err.splitlines()
+    assert main(["discover", "--tags", "a"]) == 0
+    assert warning in capsys.readouterr().err.splitlines()
+    assert main(["discover", "--tags", "b"]) == 0
+    assert "n_gpu" not in capsys.readouterr().err

@@ -102,3 +102,14 @@ def test_any_text_is_either_a_context_or_a_sentence(text: str) -> None:
         load_settings([text], [], {})
     except ConfigurationError as error:
         assert str(error)
+
+
+def test_misspelt_keys_are_warnings_with_their_source(tmp_path: Path) -> None:
+    file = tmp_path / "context.json"
+    file.write_text(json.dumps({"deployment_config": {"slrum": {}}, "docker_env_vars": {"gpu_vendro": "1"}}))
+    settings = load_settings(['{"gpu_vendro": "AMD"}'], [file], {})
+    assert settings.warnings == (
+        f'{file}#/deployment_config/slrum: unknown key "slrum" (did you mean "slurm"?)',
+        '--additional-context#/gpu_vendro: unknown key "gpu_vendro" (did you mean "gpu_vendor"?)',
+    )
+    assert load_settings(['{"gpu_vendor": "AMD"}'], [], {}).warnings == ()
