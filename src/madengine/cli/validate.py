@@ -25,7 +25,8 @@ _WIDTH = 1000  # characters of one text that are shown; a pointer holds keys of 
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
 @click.option("--json", "as_json", is_flag=True, help='Print {"files": [{"file", "kind", "problems": [...]}]}.')
 def validate(files: Sequence[str], strict: bool, as_json: bool) -> int:
-    """Check build manifests, model cards, additional context, env files, results CSVs and perf.csv.
+    """Check the files that people write: build and batch manifests, model cards, additional context, env files,
+    data.json, tools.json, credential.json, results CSVs and perf.csv.
 
     What a file is, its content says. All problems are listed; exit code 4 when there is an error.
     """

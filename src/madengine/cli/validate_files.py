@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from madengine.cli.validate_kinds import NAMES, Kind, kind_of_columns, kind_of_document, kind_of_text
+from madengine.cli.validate_package import PACKAGE_CHECKS
 from madengine.core.documents import BYTE_ORDER_MARK, DocumentError, parse_json, printable, read_text
 from madengine.core.json_positions import lines_of
 from madengine.schemas.problems import PROBLEM_LIMIT, Problem, Severity
@@ -61,10 +62,18 @@ def _unreadable(error: DocumentError) -> Problem:
     return Problem("error", "unreadable", "", error.line, error.message, error.hint)
 
 
+def _unquoted(error: DocumentError) -> Problem:
+    """What is wrong with credentials, without the words of the error: a quotation could be a password."""
+    return Problem("error", "unreadable", "", error.line, "the credentials are not usable JSON")
+
+
 def _unrecognised(text: str) -> Problem:
     if not text.strip():
         return Problem("error", "empty", "", None, "the file is empty")
-    hint = "known are build manifests, model cards, additional context, env files, results CSVs and perf.csv"
+    hint = (
+        "known are build manifests, model cards, additional context, env files, results CSVs, perf.csv, "
+        "batch manifests, data.json, tools.json and credential.json"
+    )
     return Problem("error", "unknown-kind", "", None, "madengine validate does not know this sort of file", hint)
 
 
@@ -85,7 +94,7 @@ def _check_json(file: str, text: str, environment: Mapping[str, str]) -> FileRep
     try:
         document = parse_json(text, source=file, what=NAMES[kind])
     except DocumentError as error:
-        return FileReport(file, kind, (_unreadable(error),))
+        return FileReport(file, kind, (_unquoted(error) if kind == "credentials" else _unreadable(error),))
     from madengine.schemas.loader import shared_schema
 
     kind = kind_of_document(document, file, shared_schema("additional_context")["properties"])
@@ -130,13 +139,13 @@ def _remarks(document: Any, file: str, environment: Mapping[str, str]) -> list[P
 
 
 def _cards(document: Any, file: str, _: Mapping[str, str]) -> list[Problem]:
-    from madengine.schemas.cards import each_card_problem
+    from madengine.schemas.cards import each_card_problem, misspelt_in_cards
 
     unfilled = [_as_card(problem) for problem in _unfilled(document)]
     problems = list(islice(each_card_problem(document), PROBLEM_LIMIT + 1))
     if isinstance(document, list) and len(problems) <= PROBLEM_LIMIT:
         problems += _beyond_the_schema(document, file, problems)
-    return _without(problems, unfilled) + unfilled
+    return _without(problems, unfilled) + unfilled + misspelt_in_cards(document)
 
 
 def _as_card(problem: Problem) -> Problem:
@@ -156,7 +165,8 @@ def _beyond_the_schema(cards: list[Any], file: str, known: list[Problem]) -> lis
     copies = [dict(card) if isinstance(card, dict) else card for card in cards]
     good, problems = read_cards(copies, CardFile(path, scope))
     seen = {problem.pointer for problem in known}
-    found = [Problem("error", "card", p.pointer, None, p.message, p.hint) for p in problems if p.pointer not in seen]
+    new = [problem for problem in problems if problem.is_error and problem.pointer not in seen]
+    found = [Problem("error", "card", p.pointer, None, p.message, p.hint) for p in new]
     _, twice = hide_duplicates(good)
     return found + [Problem("error", "duplicate-name", p.pointer, None, p.message, p.hint) for p in twice]
 
@@ -178,6 +188,7 @@ _DOCUMENT_CHECKS: dict[Kind, Callable[[Any, str, Mapping[str, str]], list[Proble
     "cards": _cards,
     "context": _context,
 }
+_DOCUMENT_CHECKS.update(PACKAGE_CHECKS)
 for _kind in NAMES:
     _DOCUMENT_CHECKS.setdefault(_kind, _unknown)
 

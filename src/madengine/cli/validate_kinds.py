@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Any, Literal
 
-Kind = Literal["manifest", "overlay", "cards", "context", "env_file", "results_csv", "perf_csv", "unknown"]
+from madengine.config.data import PROVIDERS
+
+Kind = Literal[
+    "manifest",
+    "overlay",
+    "cards",
+    "context",
+    "batch_manifest",
+    "data",
+    "tools",
+    "credentials",
+    "env_file",
+    "results_csv",
+    "perf_csv",
+    "unknown",
+]
 
 NAMES: dict[Kind, str] = {
     "manifest": "build manifest",
     "overlay": "overlay of a build manifest",
     "cards": "model cards",
     "context": "additional context",
+    "batch_manifest": "batch manifest",
+    "data": "data sources",
+    "tools": "tools",
+    "credentials": "credentials",
     "env_file": "env file",
     "results_csv": "results CSV",
     "perf_csv": "perf.csv",
@@ -25,23 +44,42 @@ _MANIFEST_KEYS = ("built_images", "built_models")
 _OVERLAY_KEYS = {"context", "deployment_config", "summary", "credentials_required"}
 _CARD_KEYS = {"name", "scripts", "dockerfile", "n_gpus", "tags"}
 _ASSIGNMENT = re.compile(r"^[ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]*\+?=", re.MULTILINE)
+_BATCH_KEYS = {"model_name", "build_new", "registry_image"}
+_CREDENTIAL_KEYS = {"username", "password", "ssh_key_file"}
+_FILE_NAMES: Mapping[str, Kind] = {
+    "models.json": "cards",
+    "data.json": "data",
+    "tools.json": "tools",
+    "credential.json": "credentials",
+    "credentials.json": "credentials",
+}
+"""How the files of a package are called."""
 _PERF_COLUMNS = {"model", "n_gpus", "docker_image", "machine_name", "status", "build_number"}
 
 
 def kind_of_document(document: Any, name: str, context_keys: Iterable[str]) -> Kind:
-    """The kind of a JSON document; ``context_keys`` are the known keys of an additional context."""
+    """The kind of a JSON document; ``context_keys`` are the known keys of an additional context.
+
+    What is called credential.json is that, whatever it holds: other kinds of files are quoted in remarks.
+    """
     stem = PurePath(name).name.lower()
+    if _FILE_NAMES.get(stem) == "credentials":
+        return "credentials"
     if isinstance(document, list):
-        return "cards"
-    if not isinstance(document, dict):
-        return _kind_of_name(stem)
+        return "batch_manifest" if _is_batch(document, stem) else _FILE_NAMES.get(stem, "cards")
+    return _kind_of_object(document, stem, set(context_keys)) if isinstance(document, dict) else _kind_of_name(stem)
+
+
+def _kind_of_object(document: dict[str, Any], stem: str, context_keys: set[str]) -> Kind:
     if any(key in document for key in _MANIFEST_KEYS) or ("manifest" in stem and _is_about_builds(document)):
         return "manifest"
-    if len(_CARD_KEYS & document.keys()) > 1 or stem == "models.json":
+    if stem in _FILE_NAMES:
+        return _FILE_NAMES[stem]
+    if len(_CARD_KEYS & document.keys()) > 1:
         return "cards"
     if _OVERLAY_KEYS & document.keys():
         return "overlay"
-    return "context" if _is_context(document, stem, set(context_keys)) else "unknown"
+    return "context" if _is_context(document, stem, context_keys) else _kind_of_named_entries(document)
 
 
 def kind_of_text(text: str, name: str) -> Kind:
@@ -49,6 +87,8 @@ def kind_of_text(text: str, name: str) -> Kind:
     stem = PurePath(name).name.lower()
     start = text.lstrip()[:1]
     if start in {"{", "["} or stem.endswith(".json"):
+        if stem in _FILE_NAMES:
+            return _FILE_NAMES[stem]
         found = next((kind for key, kind in _MARKS if f'"{key}"' in text), None)
         return found or ("cards" if start == "[" else _kind_of_name(stem))
     if _ASSIGNMENT.search(text) or stem.endswith(".env"):
@@ -69,17 +109,43 @@ _MARKS: tuple[tuple[str, Kind], ...] = (
     ("deployment_config", "overlay"),
     ("n_gpus", "cards"),
     ("docker_env_vars", "context"),
+    ("model_name", "batch_manifest"),
+    ("data_sources", "data"),
+    ("password", "credentials"),
 )
 
 
 def _kind_of_name(stem: str) -> Kind:
     if stem.endswith(".env") or stem.startswith("mad.env"):
         return "env_file"
-    if stem == "models.json":
-        return "cards"
+    if stem in _FILE_NAMES:
+        return _FILE_NAMES[stem]
     if stem.endswith(".csv"):
         return "perf_csv" if stem == "perf.csv" else "results_csv"
+    if _is_called_batch(stem):
+        return "batch_manifest"
     return "manifest" if "manifest" in stem else "context" if "context" in stem else "unknown"
+
+
+def _is_called_batch(stem: str) -> bool:
+    return "batch" in stem and "manifest" in stem
+
+
+def _is_batch(entries: list[Any], stem: str) -> bool:
+    keys = {key for entry in entries if isinstance(entry, dict) for key in entry}
+    return bool(_BATCH_KEYS & keys) or (_is_called_batch(stem) and "name" not in keys)
+
+
+def _kind_of_named_entries(document: dict[str, Any]) -> Kind:
+    """The kind of an object whose keys are names of a person's own, told from what the names stand for."""
+    if isinstance(document.get("tools"), dict):
+        return "tools"
+    entries = [value for value in document.values() if isinstance(value, dict)]
+    if any(_CREDENTIAL_KEYS & entry.keys() for entry in entries):
+        return "credentials"
+    return (
+        "data" if "data_sources" in document or any(entry.keys() & set(PROVIDERS) for entry in entries) else "unknown"
+    )
 
 
 def _is_about_builds(document: dict[str, Any]) -> bool:

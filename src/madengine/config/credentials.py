@@ -31,7 +31,7 @@ def load_credentials(package: Path, environ: Mapping[str, str]) -> Credentials:
     path = package / FILE_NAME
     found: dict[str, Mapping[str, str]] = {}
     if path.exists() or path.is_symlink():
-        found.update(_entries(_document(path), str(path)))
+        found.update(credentials_of(_document(path), str(path)))
     given = {field: environ[name] for name, field in _DOCKERHUB_VARIABLES.items() if environ.get(name)}
     if given:
         found[DOCKERHUB_ENTRY] = {**found.get(DOCKERHUB_ENTRY, {}), **given}
@@ -56,7 +56,8 @@ def variables(name: str, credential: Mapping[str, str]) -> dict[str, str]:
     return {f"{name}_{field.upper()}": value for field, value in credential.items()}
 
 
-def _entries(document: Any, source: str) -> dict[str, Mapping[str, str]]:
+def credentials_of(document: Any, source: str) -> dict[str, Mapping[str, str]]:
+    """The credentials of a document by name. Raises ValidationError, which quotes no value."""
     if not isinstance(document, dict):
         raise ValidationError(
             f"credentials must be an object of named entries, found {_kind(document)}",
@@ -67,13 +68,16 @@ def _entries(document: Any, source: str) -> dict[str, Mapping[str, str]]:
 
 
 def _entry(name: str, entry: Any, source: str) -> Mapping[str, str]:
-    pointer = f"/{name.replace('~', '~0').replace('/', '~1')}"
+    from madengine.core.json_positions import pointer_of
+
     if not isinstance(entry, dict):
-        raise ValidationError(f"an entry must be an object, found {_kind(entry)}", source=source, pointer=pointer)
+        raise ValidationError(
+            f"an entry must be an object, found {_kind(entry)}", source=source, pointer=pointer_of((name,))
+        )
     for field, value in entry.items():
         if not isinstance(value, (str, int, float, type(None))):
             raise ValidationError(
-                f"a field must be text, found {_kind(value)}", source=source, pointer=f"{pointer}/{field}"
+                f"a field must be text, found {_kind(value)}", source=source, pointer=pointer_of((name, field))
             )
     return {field: str(value) for field, value in entry.items() if value is not None}
 

@@ -63,8 +63,20 @@ KINDS = [
     ("ctx.json", {"gpu_vendor": "AMD"}, "context"),
     ("ctx.json", {"slurm": {"nodes": 1}, "_comment": "x"}, "context"),
     ("x.json", {}, "context"),
-    ("data.json", {"huggingface": {}}, "unknown"),
-    ("tools.json", {"tools": {"rocprof": {}}}, "unknown"),
+    ("data.json", {"huggingface": {}}, "data"),
+    ("data.json", {}, "data"),
+    ("sources.json", {"data_sources": {"x": {}}}, "data"),
+    ("sources.json", {"x": {"local": {"path": "/x"}}}, "data"),
+    ("tools.json", {"tools": {"rocprof": {}}}, "tools"),
+    ("mine.json", {"tools": {"rocprof": {}}}, "tools"),
+    ("ctx.json", {"tools": [{"name": "rocprof"}]}, "context"),
+    ("credential.json", {"name": {}, "tags": {}}, "credentials"),
+    ("c.json", {"dockerhub": {"username": "a", "password": "b"}}, "credentials"),
+    ("b.json", [{"model_name": "a", "build_new": True}], "batch_manifest"),
+    ("batch_manifest.json", [], "batch_manifest"),
+    ("names.json", {"x": {"y": 1}}, "unknown"),
+    ("b.json", '[{"model_name": ', "batch_manifest"),
+    ("credential.json", '{"a": ', "credentials"),
     ("n.json", 5, "unknown"),
     ("mad.env", "export A=1\n", "env_file"),
     ("mad.env.template", "# only\nA=1\n", "env_file"),
@@ -185,6 +197,118 @@ def test_a_manifest_is_compared_with_the_package_it_lies_in(write: Write, tmp_pa
     write("elsewhere/scripts/y/run.sh", "")
     report = check_file(str(path), {"MODEL_DIR": str(tmp_path / "elsewhere")})
     assert [problem.code for problem in report.problems] == ["missing-scripts"]
+
+
+def test_a_misspelt_key_is_a_warning_with_its_line(write: Write) -> None:
+    text = """{
+  "built_images": {"a": {}},
+  "built_models": {"a": {
+    "name": "a",
+    "mutliple_results": "x.csv"
+  }},
+  "context": {"docker_env_var": {}},
+  "distributed": {
+    "nproc_per_nodes": 8
+  }
+}"""
+    path = write("m.json", text)
+    assert [found for found in problems(path) if found[0] == "misspelt-key"] == [
+        ("misspelt-key", "/built_models/a/mutliple_results", 5),
+        ("misspelt-key", "/context/docker_env_var", 7),
+        ("misspelt-key", "/distributed/nproc_per_nodes", 9),
+    ]
+    assert run(path).return_value == 0
+    assert run("--strict", path).return_value == 4
+
+
+def test_misspelt_keys_of_cards_contexts_and_overlays_are_warnings(write: Write) -> None:
+    cards = write("models.json", [{"name": "a", "n_gpu": "1", "distributed": {"launchr": "x"}}])
+    assert problems(cards) == [("misspelt-key", "/0/n_gpu", 4), ("misspelt-key", "/0/distributed/launchr", 6)]
+    context = write("ctx.json", {"gpu_vendor": "AMD", "deployment_config": {"slrum": {}}})
+    assert problems(context) == [("misspelt-key", "/deployment_config/slrum", 4)]
+    overlay = write("over.json", {"context": {"docker_mount": {}}})
+    assert problems(overlay) == [("misspelt-key", "/context/docker_mount", 3)]
+
+
+DATA = {"x": {"local": {"path": "/x"}}, "y": {"nas": {}}, "huggingface": {}, "z": None, "_comment": "text"}
+PACKAGE_FILES: list[tuple[str, Any, list[tuple[str, str]]]] = [
+    ("data.json", DATA, []),
+    ("data.json", {"data_sources": {"x": {}}}, []),
+    ("data.json", {"data_sources": 5}, [("content", "/data_sources")]),
+    ("data.json", [], [("content", "")]),
+    ("data.json", {"a/b": "/x", "c": {"local": {}}}, [("type", "/a~1b"), ("required", "/c/local")]),
+    ("data.json", {"x": {"lcoal": {}}, "y": {"nas": {"pth": 1}}},
+     [("misspelt-key", "/x/lcoal"), ("misspelt-key", "/y/nas/pth")]),
+    ("data.json", {"data_sources": {"x": {"minoi": {}}}}, [("misspelt-key", "/data_sources/x/minoi")]),
+    ("data.json", {"x": {"local": {"path": "<FILL_DATA>"}}}, [("unfilled-template", "/x/local/path")]),
+    ("tools.json", {"tools": {"a": {"cmd": "x", "env_vars": {"A": 1}, "pre_scripts": ["x.sh"]}}}, []),
+    ("tools.json", {"tools": []}, [("content", "")]),
+    ("tools.json", {"tools": {"a": {"cmd": 5}}}, [("content", "/tools/a/cmd")]),
+    ("tools.json", {"tools": {"a": {"cdm": "x", "pre_scripts": [{"path": "x", "arg": ""}]}}},
+     [("misspelt-key", "/tools/a/cdm"), ("misspelt-key", "/tools/a/pre_scripts/0/arg")]),
+    ("batch.json", [{"model_name": "a", "build_new": True}], []),
+    ("batch.json", [{"model_name": "a"}], [("content", "/0/registry_image")]),
+    ("batch.json", [{"model_name": "a", "build_new": "yes"}], [("content", "/0/build_new")]),
+    ("batch.json", [{"model_name": "a", "build_nwe": True}], [("content", "/0")]),
+    ("batch_manifest.json", [], [("content", "")]),
+    ("credential.json", {"dockerhub": {"username": "a", "password": "b", "repository": "c"}, "_note": "x"}, []),
+    ("credential.json", {"a/b": {"username": ["x"]}}, [("content", "/a~1b/username")]),
+    ("credential.json", {"a": "x"}, [("content", "/a")]),
+    ("credential.json", {"a": {"pasword": "x"}}, [("misspelt-key", "/a/pasword")]),
+    ("credential.json", {"a": {"password": "<FILL_IT>"}}, [("unfilled-template", "/a/password")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"), PACKAGE_FILES, ids=[f"{n}" for n in range(len(PACKAGE_FILES))]
+)
+def test_the_other_files_of_a_package_are_checked_as_their_readers_check_them(
+    name: str, content: Any, expected: list[tuple[str, str]], write: Write
+) -> None:
+    found = problems(write(name, content))
+    assert sorted((code, pointer) for code, pointer, _ in found) == sorted(expected)
+    assert all(line for _, pointer, line in found if pointer)
+
+
+def test_the_real_data_and_the_tools_of_madengine_have_no_problem(real_mad: Path) -> None:
+    import madengine.profiling
+
+    tools = Path(next(iter(madengine.profiling.__path__))) / "tools.json"
+    for path, kind in ((real_mad / "data.json", "data"), (tools, "tools")):
+        report = check_file(str(path), {})
+        assert (report.kind, report.problems) == (kind, ())
+
+
+CANARY = "canary1234567890"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"a": CANARY},
+        {"a": {"password": [CANARY]}},
+        {"a": {"password": {CANARY: 1}}},
+        {"a": {"pasword": CANARY, "password": f"<FILL_{CANARY}>"}},
+        {"a": {"password": f"SITE-{CANARY.upper()}", "username": f"CHANGE-ME-{CANARY}"}},
+        {"name": CANARY, "scripts": CANARY, "tags": CANARY},
+        {"built_images": CANARY, "context": {"docker_env_vars": {"A": [CANARY]}, "gpu_vendor": CANARY}},
+        [{"name": CANARY, "n_gpus": CANARY}],
+        CANARY,
+        f'{{"a": {{"password": {CANARY}}}}}',
+        f'{{"a": {{"password": "{CANARY}"',
+        f'{{"a": {{"password": "{CANARY}\n"}}}}',
+        f'{{"a": {{"password": NaN{CANARY}, "{CANARY}": 1, "{CANARY}": 2}}}}',
+        '{"a": {"password": 99999999999999991234567890}}',
+        f"{CANARY}\n",
+        f"export A={CANARY} )\n",
+    ],
+)
+def test_no_value_of_a_credential_is_shown(content: Any, write: Write) -> None:
+    path = write("credential.json", content)
+    for words in ([path], ["--json", path]):
+        output = run(*words).output.lower()
+        assert CANARY not in output
+        assert "1234567890" not in output
 
 
 ENV_FILES: list[tuple[str | bytes, list[tuple[str, int | None]]]] = [
