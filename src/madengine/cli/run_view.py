@@ -17,7 +17,7 @@ MAX_ROWS_PER_RUN = 20  # a results CSV may hold hundreds; perf.csv has them all
 
 def show_report(report: RunReport, perf_csv: Path, *, verbose: bool) -> None:
     """Print the summary: the table on standard output, everything said about it on standard error."""
-    views.table(HEADERS, [row for run in report.runs for row in _table_rows(run)], styles=STYLES)
+    views.table(HEADERS, [row for run in report.runs for row in _table_rows(run)], styles=STYLES, whole=True)
     for run in report.runs:
         _tell(run, verbose)
     for line in next_steps(report, perf_csv):
@@ -38,10 +38,8 @@ def _table_rows(run: FinishedRun) -> Iterator[list[str]]:
 def _tell(run: FinishedRun, verbose: bool) -> None:
     """What one run's reader must know beside the table."""
     name, verdict = run.spec.card.name, run.verdict
-    if verdict.outcome in (Outcome.FAILURE, Outcome.NO_METRIC):
-        views.fail(f"{name}: {verdict.reason}")
-    elif verdict.outcome is Outcome.SKIPPED:
-        views.say(f"{name}: {verdict.reason}")
+    if verdict.outcome in (Outcome.FAILURE, Outcome.NO_METRIC, Outcome.SKIPPED):
+        views.verdict(verdict.outcome.value, f"{name}: {verdict.reason}")
     for warning in verdict.warnings:
         views.warn(f"{name}: {warning}")
     for line in verdict.explanation:

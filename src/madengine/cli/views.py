@@ -12,6 +12,16 @@ import sys
 from collections.abc import Sequence
 from typing import IO, Any
 
+VERDICT_COLOURS = {
+    "SUCCESS": ("green", "32"),
+    "INCOMPLETE": ("yellow", "33"),
+    "NO_METRIC": ("yellow", "33"),
+    "FAILURE": ("red", "31"),
+    "FAILED": ("red", "31"),
+    "SKIPPED": ("dim", "2"),
+}
+"""The words of outcomes with their colours in a table (rich's name) and in front of a remark (ECMA-48 number)."""
+
 
 def wants_colour(stream: IO[str]) -> bool:
     """Whether ``stream`` is a terminal whose reader accepts colours."""
@@ -40,16 +50,27 @@ def fail(text: str) -> None:
     _labelled("error", "31", text)
 
 
+def verdict(word: str, text: str) -> None:
+    """What became of a run, on standard error, under the word of its outcome."""
+    _labelled(word, VERDICT_COLOURS.get(word, ("", "1"))[1], text)
+
+
 def print_json(document: Any) -> None:
     """One JSON object on standard output."""
     print(json.dumps(document, indent=2, ensure_ascii=True, default=str))
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, styles: Sequence[str] = ()) -> None:
-    """A table on standard output; ``styles`` are rich styles of the columns, used on terminals only."""
+def table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], *, styles: Sequence[str] = (), whole: bool = False
+) -> None:
+    """A table on standard output; ``styles`` are rich styles of the columns, used on terminals only.
+
+    On a terminal that is too narrow cells fold, unless ``whole``: then the terminal wraps the lines, so that a path in
+    a cell can still be copied.
+    """
     cells = [row if "".join(row).isprintable() else [printable(cell, keep="") for cell in row] for row in rows]
     if wants_colour(sys.stdout):
-        _rich_table(headers, cells, styles)
+        _rich_table(headers, cells, styles, whole)
     else:
         print("\n".join(aligned([list(headers), *cells])))
 
@@ -78,7 +99,7 @@ def _labelled(label: str, colour: str, text: str) -> None:
     print(f"{shown} {printable(text)}", file=sys.stderr)
 
 
-def _rich_table(headers: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str]) -> None:
+def _rich_table(headers: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str], whole: bool) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -86,7 +107,11 @@ def _rich_table(headers: Sequence[str], rows: Sequence[Sequence[str]], styles: S
 
     view = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, header in enumerate(headers):
-        view.add_column(header, style=styles[number] if number < len(styles) else None, overflow="fold")
+        style = styles[number] if number < len(styles) else None
+        view.add_column(header, style=style, overflow="fold", no_wrap=whole)
     for row in rows:
-        view.add_row(*(Text(cell) for cell in row))
-    Console(file=sys.stdout, highlight=False).print(view)
+        view.add_row(*(Text(cell, style=VERDICT_COLOURS.get(cell, ("",))[0]) for cell in row))
+    console = Console(file=sys.stdout, highlight=False, soft_wrap=whole)
+    if whole:
+        console.width = max(console.width, console.measure(view, options=console.options.update(width=1 << 16)).maximum)
+    console.print(view)

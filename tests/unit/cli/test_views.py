@@ -81,3 +81,22 @@ def test_json_is_one_ascii_object(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_cell_never_breaks_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     views.table(("a", "b"), [["x\ny", "\t"]])
     assert capsys.readouterr().out == "a     b\nx\\ny  \\t\n"
+
+
+def test_a_whole_table_keeps_a_path_in_one_piece_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    path = "runs/20261201T000000Z-a-long-name-0123ab/logs/run.log"
+    shown = {}
+    for whole in (True, False):
+        screen = Terminal()
+        monkeypatch.setattr(sys, "stdout", screen)
+        views.table(("model", "log"), [["model", path]], whole=whole)
+        shown[whole] = path in screen.getvalue()
+    assert shown == {True: True, False: False}
+
+
+def test_the_word_of_an_outcome_has_its_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    views.verdict("FAILURE", "model: it failed")
+    assert screen.getvalue() == "\x1b[31mFAILURE:\x1b[0m model: it failed\n"
