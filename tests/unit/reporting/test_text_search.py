@@ -47,8 +47,11 @@ def test_the_places_are_those_of_a_plain_comparison(
         own = [search.text] if isinstance(search, OneText) else [text for text, _ in search.places]  # type: ignore[attr-defined]
         plain = [at for at in range(start, stop) if any(data.startswith(text, at, end) for text in own)]
         assert found == sorted(found)
-        if isinstance(search, OneText):
-            assert set(found) <= set(plain)
-            assert found[:1] == plain[:1]
-        else:
-            assert sorted(set(found)) == plain
+        assert sorted(set(found)) == plain
+
+
+def test_a_letter_that_is_everywhere_is_not_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    (search,) = searches_for([b"FAILED", b"Error"])
+    data = bytearray(b"E" * 5000 + b" FAILED Error" + b"E" * 5000 + b"FAILED")
+    monkeypatch.setattr(TextsWithLetter, "_around_letters", None)
+    assert list(search.hits(data, 0, len(data), len(data))) == [5001, 5008, len(data) - 6]
