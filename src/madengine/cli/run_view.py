@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from madengine.cli import views
 from madengine.orchestration.run import FinishedRun, RunReport
+from madengine.reporting.run_record import FILE_NAME as RUN_FILE
 from madengine.verdict.evidence import Outcome
 
 HEADERS = ("model", "status", "performance", "metric", "duration", "log")
 STYLES = ("bold", "", "green", "", "", "dim")
 MAX_ROWS_PER_RUN = 20  # a results CSV may hold hundreds; perf.csv has them all
+MAX_REMARKS_PER_RUN = 20
 
 
 def show_report(report: RunReport, perf_csv: Path, *, verbose: bool) -> None:
@@ -40,14 +42,21 @@ def _tell(run: FinishedRun, verbose: bool) -> None:
     name, verdict = run.spec.card.name, run.verdict
     if verdict.outcome in (Outcome.FAILURE, Outcome.NO_METRIC, Outcome.SKIPPED):
         views.verdict(verdict.outcome.value, f"{name}: {verdict.reason}")
-    for warning in verdict.warnings:
+    for warning in _first(verdict.warnings, run):
         views.warn(f"{name}: {warning}")
-    for line in verdict.explanation:
+    for line in _first(verdict.explanation, run):
         if line not in verdict.reason:  # a single problem's own sentence has just been said
             views.say(f"  {line}")
     if verbose or verdict.outcome is not Outcome.SUCCESS:
-        for note in verdict.notes:
+        for note in _first(verdict.notes, run):
             views.say(f"note: {name}: {note}")
+
+
+def _first(remarks: Sequence[str], run: FinishedRun) -> Iterator[str]:
+    """As many as a person reads: there may be one for each row of a results file."""
+    yield from remarks[:MAX_REMARKS_PER_RUN]
+    if len(remarks) > MAX_REMARKS_PER_RUN:
+        yield f"... and {len(remarks) - MAX_REMARKS_PER_RUN} more in {shown_path(run.spec.run_dir / RUN_FILE)}"
 
 
 def next_steps(report: RunReport, perf_csv: Path) -> Iterator[str]:

@@ -15,7 +15,7 @@ from madengine.reporting.plain_file import NotReadableError
 from madengine.reporting.result_csv import ResultRow, header_rejection, read_results_rows, why_nothing_measured
 from madengine.verdict.evidence import ContractProblem, EmptyRow, Measurement
 
-ROW_LIMIT = 100_000  # rows of one file that become results
+ROW_LIMIT = 10_000  # rows of one file that become results; each costs some 9 KB in the files of perf.csv's family
 _SHOWN_SIBLINGS = 8
 
 
