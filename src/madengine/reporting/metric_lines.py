@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from madengine.reporting.numbers import NUMBER, NotANumber, quoted, read_number
 
@@ -57,7 +58,7 @@ _EPOCH = r"[0-9]{10}(?:[0-9]{3})?(?:\.[0-9]{1,9})?"
 _STAMP = rf"(?:{_DATE}(?:[T ]{_TIME}{_ZONE})?|{_TIME}{_ZONE}|{_CALENDAR}|{_EPOCH})"
 _UPTIME = r"[0-9]{1,9}\.[0-9]{1,9}"  # "[   12.345678]", as the kernel and `ts -s` write it
 _RANK = r"(?:[Rr]ank|RANK|default)[ _=:-]?[0-9]{1,6}(?:/[0-9]{1,6})?"
-_PREFIX = re.compile(
+_PREFIX = (
     r"(?:[ \t\ufeff]"
     rf"|\[ *(?:{_STAMP}|{_UPTIME}) *\](?: ?[:|,-](?=[ \t]))?"
     rf"|\({_STAMP}\)(?: ?[:|,-](?=[ \t]))?"
@@ -115,7 +116,13 @@ def _statement(text: str) -> MetricLine | Rejected | None:
 
 
 def _is_prefix(before: str) -> bool:
-    return len(before) <= PREFIX_LIMIT and _PREFIX.fullmatch(before) is not None
+    return not before or (len(before) <= PREFIX_LIMIT and _prefix().fullmatch(before) is not None)
+
+
+@cache
+def _prefix() -> re.Pattern[str]:
+    """Compiled on use: it takes as long as all other expressions here, and most statements have nothing before them."""
+    return re.compile(_PREFIX)
 
 
 def _refusal(rest: str) -> str:
