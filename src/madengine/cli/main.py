@@ -26,6 +26,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Command name -> (module:attribute, one line of help), imported on use."""
 
+GONE = "the current directory is not there any more: go to another one"
+
 EPILOG = """\b
 Examples:
   madengine discover                            what does this package offer?
@@ -76,6 +78,9 @@ def _guarded(words: list[str]) -> int:
     from madengine.cli import views
     from madengine.cli.constants import ExitCode
 
+    if not _has_folder():
+        views.fail(GONE)
+        return ExitCode.INVALID_ARGS
     try:
         result = _group().main(words, prog_name="madengine", standalone_mode=False)
         sys.stdout.flush()
@@ -113,8 +118,19 @@ def _explained(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename is None:
         views.fail(f"the output cannot be written: {error.strerror}")
         return ExitCode.FAILURE
+    if isinstance(error, FileNotFoundError) and not _has_folder():
+        views.fail(GONE)
+        return ExitCode.FAILURE
     _show_unexpected(error)
     return ExitCode.FAILURE
+
+
+def _has_folder() -> bool:
+    """Whether the current directory still exists: somebody may have removed it, and then no path means anything."""
+    try:
+        return bool(os.getcwd())  # noqa: PTH109 - pathlib is not loaded for --help
+    except FileNotFoundError:
+        return False
 
 
 def _show_usage_error(error: click.ClickException) -> None:
