@@ -293,3 +293,11 @@ def test_a_broken_credential_file_is_not_quoted(folder: Path, text: str) -> None
     (folder / "package/credential.json").write_text(text.replace("%s", SECRETS["url"]))
     (folder / "work/manifest.json").write_text(json.dumps(manifest_of("") | {"context": {}}))
     command(folder, "run", "--engine", "host", "--model-dir", "../package", "-m", "manifest.json", code=4)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"docker_env_vars": {"A_TOKEN": %s}}', '{"A_TOKEN": 7 "%s"}', "{} %s", "{'A_TOKEN': %s}"]
+)
+def test_a_broken_context_is_not_quoted(folder: Path, text: str) -> None:
+    words = ["run", "--engine", "host", "--model-dir", "../package", "--tags", "t", "-c", text % SECRETS["url"]]
+    command(folder, *words, code=4, secret_words=False)

@@ -31,6 +31,7 @@ MAX_DEPTH = 100
 _MAX_INTEGER_DIGITS = 19  # 64 bits, what every JSON reader can hold
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{}",'))
 _NO_CHARACTER = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
+_LONG_WORD = re.compile(r"([^\s{}\[\]:,\"']{4})[^\s{}\[\]:,\"']{5,}")  # could be somebody's token
 BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
@@ -202,7 +203,7 @@ def _explain(error: json.JSONDecodeError, text: str, what: str) -> str:
     rest = text[error.pos :].strip()
     if not rest or error.msg.startswith("Unterminated string"):
         return f"the {what} is not complete JSON: it ends inside {_inside(error)}"
-    found = printable(rest[:20].split("\n")[0].strip(), 20)
+    found = _LONG_WORD.sub(r"\1...", printable(rest[:20].split("\n")[0].strip(), 20))
     if error.msg == "Extra data":
         return f"the {what} goes on after the end of the JSON document with {found!r}"
     expected = error.msg.removeprefix("Expecting ").removeprefix("Illegal trailing ")
