@@ -76,7 +76,6 @@ def engine_option(command: Command) -> Command:
     return click.option(
         "--engine",
         type=click.Choice(["docker", "podman", "host"]),
-        envvar="MAD_CONTAINER_ENGINE",
         show_default="$MAD_CONTAINER_ENGINE, else the first that works",
         help="What runs the scripts: containers, or 'host' for this machine as it is.",
     )(command)

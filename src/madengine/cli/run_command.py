@@ -151,7 +151,7 @@ def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
 
 def refuse_contradictions(words: RunWords) -> None:
     """Options that exclude each other are an error before anything else happens."""
-    if words.manifest_file and (words.tags or words.use_image or words.batch_manifest or words.registry):
+    if words.manifest_file and (words.manifest_output or words.build_words() != BuildWords()):
         raise ConfigurationError("--manifest-file says what to run, so it goes with no option that selects or builds")
     if not (words.manifest_file or words.tags or words.batch_manifest):
         raise ConfigurationError(
@@ -195,8 +195,8 @@ def _planned(bench: _Bench, environ: Mapping[str, str]) -> tuple[Source, Any]:
             source = built_source(cards, bench.settings, bench.engine, options, progress)
         finally:
             progress.close()
-        if words.manifest_output:
-            write_manifest(source.manifest, words.manifest_output)
+        if words.manifest_output and source.built:
+            write_manifest(source.built, words.manifest_output)
             views.say(f"manifest: {words.manifest_output}")
         return source
 

@@ -48,11 +48,15 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class Source:
-    """A manifest to run from. ``refusals`` (key -> sentence) are models in it that have no image to run in."""
+    """A manifest to run from. ``refusals`` (key -> sentence) are models in it that have no image to run in.
+
+    ``built`` is the manifest without these, as ``madengine build`` writes it; None when nothing was built.
+    """
 
     manifest: BuildManifest
     refusals: Mapping[str, str] = field(default_factory=dict)
     build_failed: bool = False
+    built: BuildManifest | None = None
 
 
 def for_this_machine(settings: Settings, inventory: GpuInventory) -> Settings:

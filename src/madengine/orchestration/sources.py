@@ -37,7 +37,7 @@ def built_source(
     """Build what is to be built."""
     result = build_images(cards, settings, engine, options, view)
     source = with_failures(result.manifest, result.failures, cards)
-    return replace(source, build_failed=result.failed)
+    return replace(source, build_failed=result.failed, built=result.manifest)
 
 
 def with_failures(manifest: BuildManifest, failures: Iterable[BuildFailure], cards: Sequence[ModelCard]) -> Source:

@@ -111,3 +111,11 @@ def test_no_failure_hides_another_one(image: str) -> None:
     source = with_failures(manifest(), failures, [card("m")])
     assert len(source.refusals) == 4
     assert len(source.manifest.images) == len(source.manifest.models) == 5
+
+
+def test_the_manifest_that_is_kept_holds_only_what_was_built(tmp_path: Path) -> None:
+    cards = [card("a"), card("b", dockerfile="docker/missing")]
+    source = built_source(cards, AMD, RecordingEngine(), options(tmp_path), Silent())
+    assert source.built is not None
+    assert [model.name for model in source.built.models.values()] == ["a"]
+    assert [model.name for model in source.manifest.models.values()] == ["a", "b"]
