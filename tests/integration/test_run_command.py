@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import Any
 
 import pytest
 from tests.integration.packages import (
-    MADENGINE,
     MEASURES,
     Outcome,
     Place,
@@ -474,19 +471,28 @@ class TestStrangePlaces:
         assert not (here.work / "perf.csv").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_ends_the_run_leaves_its_row_and_exits_130(here: Place, number: signal.Signals) -> None:
-    make_package(here.package, [card("a"), card("b")], script="echo begun; sleep 60\n")
-    words = [*MADENGINE, *TAGS, "--live-output"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ)) as process:
-        assert process.stderr is not None
-        shown = b""
-        while b"begun" not in shown:
-            line = process.stderr.readline()
-            assert line, shown
-            shown += line
-        process.send_signal(number)
-        _, rest = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert b"interrupted: not started: b" in rest
-    assert [(row["model"], row["status"]) for row in here.rows()] == [("a", "FAILURE")]
+class TestResultsThatCannotBeWritten:
+    def test_rows_that_perf_csv_cannot_take_are_told_and_lie_beside_the_run(self, here: Place) -> None:
+        make_package(here.package, script=f"mkdir '{here.work}/perf.csv'; {MEASURES}")
+        result = here.madengine(*TAGS)
+        assert result.code == 1
+        assert "m has no rows in perf.csv" in result.err
+        assert "0 rows appended" in result.err
+        (folder,) = here.run_dirs()
+        assert json.loads((folder / "rows.json").read_text())[0]["status"] == "SUCCESS"
+
+    @pytest.mark.parametrize(("ending", "code"), [("", 1), ("exit 7\n", 3)])
+    def test_a_summary_that_cannot_be_written_is_told_beside_the_runs_own_code(
+        self, here: Place, ending: str, code: int
+    ) -> None:
+        make_package(here.package, script=f"mkdir '{here.work}/s.json'; {ending or MEASURES}")
+        result = here.madengine(*TAGS, "--summary-output", "s.json")
+        assert result.code == code
+        assert any("s.json" in error for error in result.errors)
+        assert len(here.rows()) == 1
+
+    def test_a_configuration_that_is_not_there_is_a_warning(self, here: Place) -> None:
+        make_package(here.package, [card(args="--config missing.yaml")])
+        result = here.madengine(*TAGS)
+        assert result.code == 0
+        assert "warning: m: --config missing.yaml names no file" in result.err
