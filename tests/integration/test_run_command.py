@@ -419,6 +419,32 @@ class TestOptions:
         assert (result.code, statuses(here)) == (3, ["FAILURE"])
         assert "docker_mounts gives /d the host path /not/there" in result.err
 
+    def test_data_is_found_where_the_variable_says(self, here: Place) -> None:
+        (here.work / "squad").mkdir()
+        (here.work / "squad" / "x").write_text("seen")
+        data = {"squad": {"local": {"path": str(here.work / "squad"), "home": "/data"}}}
+        make_package(
+            here.package, [card(data="squad")], 'echo "performance: 1 $(cat "$MAD_DATAHOME/x")-$MAD_DATANAME"\n'
+        )
+        write_json(here.package / "data.json", data)
+        assert here.madengine(*TAGS).code == 0
+        (row,) = here.rows()
+        assert (row["metric"], row["dataname"], row["data_provider_type"]) == ("seen-squad", "squad", "local")
+
+    @pytest.mark.parametrize("data", [{}, {"squad": {"local": {"path": "/not/there"}}}, {"squad": {"nas": {}}}])
+    def test_data_that_is_not_there_fails_its_model_with_a_sentence(self, here: Place, data: dict[str, Any]) -> None:
+        make_package(here.package, [card(data="squad")])
+        write_json(here.package / "data.json", data)
+        result = here.madengine(*TAGS)
+        assert (result.code, statuses(here)) == (3, ["FAILURE"])
+        assert "squad" in result.err
+
+    def test_a_credential_that_is_missing_fails_its_model_with_a_sentence(self, here: Place) -> None:
+        make_package(here.package, [card(cred="site")])
+        result = here.madengine(*TAGS)
+        assert (result.code, statuses(here)) == (3, ["FAILURE"])
+        assert "needs the credential 'site'" in result.err
+
     def test_log_rules_of_the_context_count(self, here: Place) -> None:
         make_package(here.package, script="echo MY_PATTERN: boom\n")
         assert here.madengine(*TAGS).code == 5

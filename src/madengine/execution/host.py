@@ -1,6 +1,7 @@
 """The engine without a container: the same script in the same layout, in the run's private workspace.
 
-Paths below ``/myworkspace`` are mapped to the workspace: the working directory, and variables that hold such a path.
+Paths below ``/myworkspace`` are mapped to the workspace, those below a mount to what is mounted: the working
+directory, and variables that hold such a path.
 The script has this machine's programs and the caller's own environment, with the run's variables on top.
 """
 
@@ -92,13 +93,15 @@ class HostContainer:
         self._marks: list[str] = []
         self._environment = {**request.environment, **request.secrets}
         self._links, self.notes = _link_mounts(request.mounts, self._workspace)
+        self._places = [(WORKSPACE, str(self._workspace)), *_elsewhere(request.mounts)]
         if request.options:
             self.notes += ("additional_docker_run_options have no meaning on the host engine and were left out",)
 
     def path(self, inside: str) -> str:
-        """A path below ``/myworkspace`` as it is on this machine."""
-        if inside == WORKSPACE or inside.startswith(WORKSPACE + "/"):
-            return str(self._workspace) + inside[len(WORKSPACE) :]
+        """A path below ``/myworkspace`` or a mount as it is on this machine."""
+        for target, source in self._places:
+            if inside == target or inside.startswith(target + "/"):
+                return source + inside[len(target) :]
         return inside
 
     def exec(
@@ -181,7 +184,10 @@ def _link_mounts(mounts: Sequence[Mount], workspace: Path) -> tuple[list[Path], 
         place = _place(mount.target, workspace)
         if place is None:
             if Path(mount.target) != mount.source:
-                notes.append(f"{mount.source} is not visible as {mount.target} on the host engine")
+                notes.append(
+                    f"{mount.source} is not visible as {mount.target} on the host engine; "
+                    "variables that hold this path lead to it"
+                )
         elif place.exists() or place.is_symlink():
             notes.append(f"{mount.source} is not visible as {mount.target}: the workspace has something there")
         else:
@@ -189,6 +195,13 @@ def _link_mounts(mounts: Sequence[Mount], workspace: Path) -> tuple[list[Path], 
             place.symlink_to(mount.source)
             links.append(place)
     return links, tuple(notes)
+
+
+def _elsewhere(mounts: Sequence[Mount]) -> list[tuple[str, str]]:
+    """Mounts outside ``/myworkspace``, as container path and path here, the innermost first."""
+    places = [(os.path.normpath(mount.target), str(mount.source)) for mount in mounts]
+    kept = [place for place in places if place[0] != "/" and not f"{place[0]}/".startswith(f"{WORKSPACE}/")]
+    return sorted(kept, key=lambda place: -len(place[0]))
 
 
 def _place(target: str, workspace: Path) -> Path | None:

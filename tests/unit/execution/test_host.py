@@ -91,6 +91,26 @@ def test_a_mount_never_makes_anything_outside_the_workspace(tmp_path: Path, targ
     assert list((tmp_path / "outside").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("/data", "{t}/outer"),
+        ("/data/x y", "{t}/outer/x y"),
+        ("/data/inner/x", "{t}/inner/x"),
+        ("/data/inner:/database:/data", "{t}/inner:/database:{t}/outer"),
+        ("/myworkspace/x", "{t}/w/x"),
+        ("x/data", "x/data"),
+        ("http://h:80/data", "http://h:80/data"),
+    ],
+)
+def test_variables_that_hold_a_path_of_a_mount_lead_to_what_is_mounted(
+    tmp_path: Path, value: str, expected: str
+) -> None:
+    mounts = (Mount(tmp_path / "outer", "/data"), Mount(tmp_path / "inner", "/data/inner/"), Mount(tmp_path, "/"))
+    container = started(tmp_path / "w", environment={"V": value}, mounts=mounts)
+    assert said(container, 'echo "$V"') == expected.format(t=tmp_path.resolve())
+
+
 def test_a_mount_does_not_take_the_place_of_what_is_there(tmp_path: Path) -> None:
     workspace = tmp_path / "w"
     (workspace / "scripts").mkdir(parents=True)
