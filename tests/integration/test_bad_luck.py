@@ -120,9 +120,9 @@ def test_a_killed_command_leaves_files_that_the_next_one_continues(work: Path) -
 
 def test_commands_that_are_killed_at_any_moment_tear_no_file(work: Path) -> None:
     write_json(work / "manifest.json", manifest([card(f"m{i}") for i in range(40)]))
-    for moment in range(8):
+    for moment in range(5):
         process = started(work, *HOST, "--manifest-file", "manifest.json")
-        time.sleep(0.25 + moment * 0.06)
+        time.sleep(0.25 + moment * 0.1)
         process.kill()
         process.communicate()
     assert ran(work, *HOST, "--tags", "m")[0] == 0

@@ -140,22 +140,50 @@ def harmless(result: Measured) -> None:
     assert result.seconds <= SECONDS, result
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "(" * 100_000, "[" * 120_000, "{1:" * 40_000, "{'a':" * 20_000 + "1" + "}" * 20_000, "-" * 120_000,
-        "9**9**9**9", "'x' * 10**10", "{'a': 'x' * 10**10}", "1" * 120_000, "{'a': " + "1" * 100_000 + "}",
-        "{'a': 1e999}", "{'a': 1+2j}", "{'a': b'x'}", "{'a': {1, 2}}", "{'a': ...}", "{'a': (1,) * 10**9}", "{1: 2}",
-        "{'a': 10**10**10}", "{'a': '\\ud800'}", "{'a': '\\x00'}", "{**{}}", "[x for x in ()]", "__import__('os')",
-        "{'a': -" + "-" * 50_000 + "1}", "'" * 120_000, "\\" * 120_000, "f'{1}'", "{'a': 1_0}", "lambda: 0",
-        "{" + "'a':1," * 15_000 + "}", "'a' 'b' " * 15_000, "{'a': " + "1+" * 50_000 + "1}", '{"a": NaN}',
-        "#" * 120_000,
-    ],
-)  # fmt: skip
-def test_a_literal_bomb_on_the_command_line_is_one_line(work: Path, text: str) -> None:
-    result = measured(work, "run", "--engine", "host", "--tags", "t", "--dry-run", f"--additional-context={text}")
-    harmless(result)
-    assert result.code in (0, 4), result.err[:2000]
+LITERALS = [
+    "(" * 100_000, "[" * 120_000, "{1:" * 40_000, "{'a':" * 20_000 + "1" + "}" * 20_000, "-" * 120_000,
+    "9**9**9**9", "'x' * 10**10", "{'a': 'x' * 10**10}", "1" * 120_000, "{'a': " + "1" * 100_000 + "}",
+    "{'a': 1e999}", "{'a': 1+2j}", "{'a': b'x'}", "{'a': {1, 2}}", "{'a': ...}", "{'a': (1,) * 10**9}", "{1: 2}",
+    "{'a': 10**10**10}", "{'a': '\\ud800'}", "{'a': '\\x00'}", "{**{}}", "[x for x in ()]", "__import__('os')",
+    "{'a': -" + "-" * 50_000 + "1}", "'" * 120_000, "\\" * 120_000, "f'{1}'", "{'a': 1_0}", "lambda: 0",
+    "{" + "'a':1," * 15_000 + "}", "'a' 'b' " * 15_000, "{'a': " + "1+" * 50_000 + "1}", '{"a": NaN}',
+    "#" * 120_000,
+]  # fmt: skip
+
+MEASURED_EACH = """\
+import contextlib, io, json, resource, sys
+from madengine.cli.main import main
+def used():
+    spent = resource.getrusage(resource.RUSAGE_SELF)
+    return spent.ru_utime + spent.ru_stime
+found = []
+for text in json.load(sys.stdin):
+    told, before = io.StringIO(), used()
+    with contextlib.redirect_stderr(told), contextlib.redirect_stdout(told):
+        code = main(["run", "--engine", "host", "--tags", "t", "--dry-run", "--additional-context=" + text])
+    found.append((code, used() - before, told.getvalue()))
+peak = int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) / 1024
+json.dump([peak, found], sys.stdout)
+"""
+
+
+def test_a_literal_bomb_on_the_command_line_is_one_line(work: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED_EACH],
+        check=True,
+        cwd=work,
+        env={**os.environ, "MODEL_DIR": str(work.parent / "package")},
+        input=json.dumps(LITERALS),
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=120,
+    )
+    peak, found = json.loads(done.stdout)
+    assert peak <= MEBIBYTES
+    for text, (code, seconds, told) in zip(LITERALS, found, strict=True):
+        harmless(Measured(code, "", told, seconds, peak))
+        assert code in (0, 4), (text[:80], told)
+        assert told.count("error:") == (code == 4), (text[:80], told)
 
 
 # --- what a script leaves

@@ -102,10 +102,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 def planned(here: Place, *words: object) -> int:
     result = here.madengine("run", "--engine", "host", "--dry-run", *words)
-    assert result.code in (0, 4), result
+    assert result.code in (0, 2, 3, 4), result  # 2 and 3: the model would be refused, and the plan says why
     assert "Traceback" not in result.err
-    assert bool(result.errors) == (result.code == 4), result.err
-    assert len(result.errors) <= 1
+    assert result.errors or result.code != 4, result.err
+    assert len(result.errors) <= (result.code != 0), result.err
     assert list(here.work.glob("runs")) == []
     return result.code
 
@@ -132,7 +132,7 @@ def test_every_value_may_be_any_other(here: Place, source: str) -> None:
     chance = random.Random(source)
     codes = set()
     for path in list(places(document))[1:]:
-        for value in (..., *chance.sample(ODD, 10)):
+        for value in (..., *chance.sample(ODD, 6)):
             write_json(here.work.parent / name, changed(document, path, value))
             codes.add(planned(here, *words))
     assert 0 in codes
@@ -146,7 +146,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.lists(st.tuples(st.sampled_from(list(places(MANIFEST))), anything | st.just(...)), max_size=3))
 def test_no_manifest_makes_a_traceback(here: Place, changes: list[tuple[tuple[Any, ...], Any]]) -> None:
     document = MANIFEST
@@ -157,13 +157,13 @@ def test_no_manifest_makes_a_traceback(here: Place, changes: list[tuple[tuple[An
     planned(here, "--manifest-file", "manifest.json")
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(max_size=60) | anything.map(repr) | anything.map(json.dumps))
 def test_no_context_on_the_command_line_makes_a_traceback(here: Place, text: str) -> None:
     planned(here, "--tags", "t", f"--additional-context={text}")
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=200), name=st.sampled_from(sorted(SOURCES)))
 def test_no_bytes_make_a_traceback(here: Place, data: bytes, name: str) -> None:
     document, file, words = SOURCES[name]
