@@ -234,12 +234,17 @@ def _perf_rows(file: str, columns: tuple[str, ...]) -> Iterator[Problem]:
     from madengine.reporting.csv_rows import read_rows
     from madengine.schemas import perf_csv_columns, unknown_perf_columns
     from madengine.schemas.loader import shared_schema
+    from madengine.schemas.misspelt import closest
 
     missing = [name for name in perf_csv_columns() if name not in columns]
     if missing:
         yield Problem("error", "missing-column", "", 1, f"perf.csv lacks {_columns(missing)}")
-    if unknown := unknown_perf_columns(columns):
-        yield Problem("warning", "unknown-column", "", 1, f"not columns of perf.csv: {_columns(unknown)}")
+    for name in unknown_perf_columns(columns):  # results files add columns of their own; a slip is something else
+        if meant := closest(name, perf_csv_columns()):
+            hint = f'did you mean "{meant}"?'
+            yield Problem(
+                "warning", "misspelt-column", "", 1, f"{printable(name, 60)!r} is no column of perf.csv", hint
+            )
     if twice := [name for name in dict.fromkeys(columns) if columns.count(name) > 1]:
         yield Problem("error", "duplicate-column", "", 1, f"more than once in the header: {_columns(twice)}")
     states = shared_schema("perf_csv")["properties"]["status"]["enum"]

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from madengine.core.errors import ConfigurationError
+from madengine.core.errors import ConfigurationError, ExecutionError
 from madengine.core.redact import Redactor, mask_argv
 from madengine.core.shell import quote, split_words
 from madengine.deployment.base import Rendering
+from madengine.execution.clone import repository_folder
 from madengine.execution.spec import RunSpec
+from madengine.execution.workspace import RUN_DIRECTORY
 
 PLAN = "plan.txt"
 NO_LAUNCHER = ("docker", "native")  # what perf.csv calls a run without one
@@ -50,7 +52,7 @@ def _facts(spec: RunSpec) -> dict[str, Any]:
         "refused": spec.refusal or "",
         "engine": spec.engine,
         "image": spec.image.docker_image or ("none: the script runs on this machine" if spec.engine == "host" else ""),
-        "command": f"cd run_directory && {command_line(spec)}",
+        "command": f"cd {_folder(spec)} && {command_line(spec)}",
         "timeout": "none" if spec.timeout is None else f"{spec.timeout:g} s",
         "gpus": _gpus(spec),
         "launcher": "" if spec.launcher in NO_LAUNCHER else spec.launcher,
@@ -64,6 +66,15 @@ def _facts(spec: RunSpec) -> dict[str, Any]:
         "expected_results": "" if spec.expected_results is None else spec.expected_results,
         "run_directory": str(spec.run_dir),
     }
+
+
+def _folder(spec: RunSpec) -> str:
+    """The folder of the workspace that the script runs in; an address that names none is refused when it is run."""
+    url = spec.card.text("url")
+    try:
+        return repository_folder(url) if url else RUN_DIRECTORY
+    except ExecutionError:
+        return RUN_DIRECTORY
 
 
 def command_line(spec: RunSpec) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from madengine.config.context import SECRET_PREFIX
 from madengine.core.redact import is_maskable, is_secret_name, secret_values
@@ -44,6 +45,12 @@ def machine_facts(model: str, gpus: GpuGrant, guest_os: str) -> dict[str, str]:
         "MAD_SYSTEM_HIP_VERSION": gpus.hip_version,
     }
     return {name: value for name, value in facts.items() if value}
+
+
+def rocm_path(context: Mapping[str, Any]) -> dict[str, str]:
+    """Where ROCm lies in the image, when the context says so with ``MAD_ROCM_PATH``; scripts read ``ROCM_PATH``."""
+    path = context.get("MAD_ROCM_PATH")
+    return {"ROCM_PATH": str(path)} if path else {}
 
 
 def assemble(

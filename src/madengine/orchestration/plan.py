@@ -24,7 +24,7 @@ from madengine.execution.gpu import GpuInventory, grant
 from madengine.execution.spec import GpuGrant, HookScript, RunSpec, ScriptPlan
 from madengine.launchers.registry import DISPLAY_NONE, canonical_name, launch
 from madengine.launchers.topology import Launch, Topology
-from madengine.orchestration.environment import assemble, machine_facts
+from madengine.orchestration.environment import assemble, machine_facts, rocm_path
 from madengine.orchestration.resources import (
     OPTIONS,
     bind_mounts,
@@ -193,6 +193,7 @@ def _full_spec(bare: RunSpec, common: _Common) -> tuple[RunSpec, list[str]]:
     facts = (
         world.handed_on,
         machine_facts(card.name, gpus, str(common.context.get("guest_os") or "UBUNTU")),
+        rocm_path(common.context),
         launcher.environment,
         data_variables(sources),
         credential_variables(card, world.credentials),

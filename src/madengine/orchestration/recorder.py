@@ -23,7 +23,7 @@ from madengine.orchestration.effective import for_record
 from madengine.orchestration.facts import run_facts
 from madengine.orchestration.provenance import started_record
 from madengine.orchestration.run import FinishedRun
-from madengine.reporting.git_state import GitState
+from madengine.reporting.git_state import GitState, git_state
 from madengine.reporting.perf_configs import load_configs
 from madengine.reporting.perf_entry import PerfFiles, append_cumulative, write_entries
 from madengine.reporting.perf_rows import ResultRow, result_rows
@@ -93,11 +93,10 @@ class FileRecorder:
     def closed(self, spec: RunSpec, evidence: Evidence, verdict: Verdict) -> FinishedRun:
         """Write the rows and the end of ``run.json``; remove the workspace of a run that needs no second look."""
         duration = time.monotonic() - self._started[spec.run_id]
-        git = self._facts.package_git
         facts = run_facts(
             spec,
             duration=duration,
-            git_commit=git.commit if git else "",
+            git_commit=self._commit(spec),
             machine=self._facts.machine.host,
             environ=self._facts.environ,
         )
@@ -107,6 +106,12 @@ class FileRecorder:
         self._close_record(finished)
         self._clear_workspace(spec, verdict)
         return finished
+
+    def _commit(self, spec: RunSpec) -> str:
+        """The commit of the repository that the card's ``url`` was cloned from, else the package's."""
+        clones = [entry.parent for entry in spec.workspace.glob("*/.git")] if spec.card.text("url") else []
+        git = git_state(clones[0]) if clones else self._facts.package_git
+        return git.commit if git else ""
 
     def _close_record(self, run: FinishedRun) -> None:
         spec = run.spec

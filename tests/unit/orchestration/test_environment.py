@@ -8,7 +8,7 @@ import pytest
 from tests.hostile import HOSTILE
 
 from madengine.execution.spec import GpuGrant
-from madengine.orchestration.environment import assemble, machine_facts
+from madengine.orchestration.environment import assemble, machine_facts, rocm_path
 
 CANARY = "canary-7f3a9e"
 
@@ -110,3 +110,11 @@ def test_a_secret_that_is_an_ordinary_word_hides_no_other_variable() -> None:
 )
 def test_a_fact_that_is_not_known_is_absent_not_empty(gpus: GpuGrant, expected: dict[str, Any]) -> None:
     assert machine_facts("m", gpus, "UBUNTU") == {"MAD_MODEL_NAME": "m", "MAD_GUEST_OS": "UBUNTU", **expected}
+
+
+@pytest.mark.parametrize(
+    ("context", "variables"),
+    [({"MAD_ROCM_PATH": "/opt/rocm-7"}, {"ROCM_PATH": "/opt/rocm-7"}), ({"MAD_ROCM_PATH": ""}, {}), ({}, {})],
+)
+def test_the_contexts_rocm_path_is_told_to_the_script(context: dict[str, str], variables: dict[str, str]) -> None:
+    assert rocm_path(context) == variables
