@@ -97,3 +97,17 @@ def test_a_dockerfile_never_lies_outside_its_package(here: Place, prefix: str) -
     result = here.madengine("run", "--engine", "docker", "--tags", "t", "--dry-run", "--json")
     assert result.code == 4 or not json.loads(result.out)["runs"][0]["image"]
     assert "Traceback" not in result.err
+
+
+def test_an_image_of_any_name_is_a_failure_and_no_option(here: Place) -> None:
+    names = [name for name in HOSTILE if name.startswith("-")] + [name for name in HOSTILE if name][::12]
+    document = manifest([card(f"m{number}") for number in range(len(names))])
+    for image, name in zip(document["built_images"].values(), names, strict=True):
+        image["docker_image"] = name
+    make_package(here.package)
+    write_json(here.work / "manifest.json", document)
+    result = here.madengine("run", "--engine", "docker", "--manifest-file", "manifest.json")
+    assert result.code == 3, result.err[-2000:]
+    assert "Traceback" not in result.err
+    assert {row["status"] for row in here.rows()} == {"FAILURE"}
+    assert len(here.rows()) == len(names)

@@ -204,6 +204,18 @@ def test_a_run_in_a_container_keeps_its_secrets(folder: Path, docker_engine: Map
     reached(folder)
 
 
+def test_a_secret_among_the_args_or_options_stands_in_no_file(folder: Path) -> None:
+    """The package's own files and the command line hold it; what madengine makes of them does not."""
+    options = f"-e A_TOKEN='{SECRETS['context']}'"
+    cards = [
+        card(args=f"--api-key '{SECRETS['url']}'", additional_docker_run_options=options),
+        card("none", scripts="x"),
+    ]
+    make_package(folder / "package", cards, "echo performance: 1 x; echo $*\n")
+    line = ["run", "--engine", "host", "--model-dir", "../package", "--tags", "m,none", "-v"]
+    command(folder, *line, code=2, secret_words=False)
+
+
 @pytest.mark.parametrize("words", [["--json"], ["--verbose"]])
 def test_a_dry_run_shows_names_only(folder: Path, words: list[str]) -> None:
     write_json(folder / "work/manifest.json", manifest_of(""))

@@ -68,11 +68,6 @@ def url_passwords(text: str) -> list[str]:
     return [found[2] for found in _URL_PASSWORD.finditer(text)] if "://" in text else []
 
 
-def mask_addresses(text: str) -> str:
-    """``text`` with ``***`` for the passwords in its addresses."""
-    return _URL_PASSWORD.sub(rf"\1{MASK}", text) if "://" in text else text
-
-
 def is_maskable(value: str) -> bool:
     """Whether a secret is distinctive enough to be looked for in texts.
 
@@ -252,6 +247,30 @@ def mask_argv(argv: Sequence[str], secrets: Iterable[str]) -> tuple[str, ...]:
     return tuple(masked)
 
 
+def secret_words(argv: Sequence[str]) -> list[str]:
+    """The values that a command line gives to options and variables with secret names, and passwords in addresses.
+
+    A reference to a variable (``$HF_TOKEN``) is none.
+    """
+    from madengine.core.shell import is_reference
+
+    found = [password for word in argv for password in url_passwords(word)]
+    for before, word in zip(["", *argv], argv, strict=False):
+        if before.startswith("-") and "=" not in before and is_secret_name(before) and not word.startswith("--"):
+            found.append(word)
+        name, _, value = word.removeprefix("--env=").partition("=")
+        if value and is_secret_name(name):
+            found.append(value)
+    return [value for value in found if not is_reference(value)]
+
+
+def mask_command(text: str) -> str:
+    """A command line in one text, as it stands in a card, without the secrets that it tells of itself."""
+    from madengine.core.shell import rough_words
+
+    return Redactor(secret_words(rough_words(text))).text(text)
+
+
 def mask_text(text: str, secrets: Iterable[str]) -> str:
     """A text of unknown making, such as a traceback, as it may be shown.
 
@@ -278,7 +297,7 @@ def _mask_word(word: str) -> str:
     if assignment and is_secret_name(assignment[1]):
         return f"{assignment[1]}={MASK}"
     word = _MEMBER.sub(_mask_member, word)
-    word = mask_addresses(word)
+    word = _URL_PASSWORD.sub(rf"\1{MASK}", word)
     word = _URL_TOKEN.sub(rf"\1{MASK}", word)
     word = _AUTHORIZATION.sub(rf"\1{MASK}", word)
     return _INNER_ASSIGNMENT.sub(lambda found: f"{found[1]}{MASK}" if is_secret_name(found[2]) else found[0], word)

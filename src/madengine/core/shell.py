@@ -92,6 +92,14 @@ def split_words(text: str) -> tuple[str, ...]:
     return tuple(words) if word is None else (*words, word)
 
 
+def rough_words(text: str) -> tuple[str, ...]:
+    """The words of a text that may be no command line: split at blanks where the quotes do not match."""
+    try:
+        return split_words(text)
+    except ConfigurationError:
+        return tuple(text.split())
+
+
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
     position = 0
     while position < len(text):

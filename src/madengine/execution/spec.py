@@ -108,10 +108,13 @@ class RunSpec:
     @property
     def hidden(self) -> tuple[str, ...]:
         """The values that may stand in nothing that is shown or written."""
-        from madengine.core.redact import secret_values, url_passwords
+        from madengine.core.redact import secret_values, secret_words
+        from madengine.core.shell import rough_words
 
         named = secret_values({**self.environment, **self.secrets})
-        return (*self.secrets.values(), *named, *url_passwords(f"{self.card.text('url')} {self.script.args}"))
+        texts = (self.card.text("url"), self.card.text("additional_docker_run_options"), self.script.args)
+        typed = [word for text in texts for word in secret_words(rough_words(text))]
+        return (*self.secrets.values(), *named, *typed)
 
     @property
     def workspace(self) -> Path:

@@ -10,7 +10,7 @@ from madengine.config.manifest import BuildManifest
 from madengine.config.manifest_context import DEPLOYMENT_KEYS, without_secrets
 from madengine.config.merge import merged
 from madengine.config.settings import Settings
-from madengine.core.redact import is_secret_name, mask_addresses
+from madengine.core.redact import is_secret_name, mask_command
 from madengine.core.shell import is_reference
 
 
@@ -43,7 +43,7 @@ def for_record(manifest: BuildManifest, key: str, secrets: Mapping[str, str]) ->
 def _without_named(value: Any) -> Any:
     """A copy in which each value with the name of a secret is a reference to the variable of that name.
 
-    Passwords in addresses (a card's ``url``) are masked.
+    Passwords in addresses (a card's ``url``) and what options are given (its ``args``) are masked.
     """
     if isinstance(value, Mapping):
         return {
@@ -51,7 +51,7 @@ def _without_named(value: Any) -> Any:
         }
     if isinstance(value, (list, tuple)):
         return [_without_named(item) for item in value]
-    return mask_addresses(value) if isinstance(value, str) else value
+    return mask_command(value) if isinstance(value, str) else value
 
 
 def _is_secret(name: str, value: Any) -> bool:

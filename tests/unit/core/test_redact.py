@@ -17,7 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.hostile import HOSTILE
 
-from madengine.core.redact import Redactor, is_maskable, is_secret_name, mask_argv, mask_text, secret_values
+from madengine.core.redact import (
+    Redactor,
+    is_maskable,
+    is_secret_name,
+    mask_argv,
+    mask_text,
+    secret_values,
+    secret_words,
+)
 
 CANARY = "hf_CaNaRy/0+wZ'q\"x\\n9&$<é>Tail"
 PLAIN = "hf_abcdefGHIJKLmnop0123456789"
@@ -293,6 +301,18 @@ class TestSecretNames:
     def test_the_password_of_an_address_is_a_secret_under_any_name(self) -> None:
         environment = {"DATABASE": "postgres://me:pass@word@host/db", "PAGE": "https://host:80/a@b", "TIME": "12:30@x"}
         assert secret_values(environment) == ("pass@word",)
+
+    @pytest.mark.parametrize(
+        ("argv", "found"),
+        [
+            (["--hf-token", "one", "--size", "2"], ["one"]),
+            (["-e", "HF_TOKEN=one", "--env=API_KEY=two", "--password=three"], ["one", "two", "three"]),
+            (["-e", "HF_TOKEN", "--token", "$HF_TOKEN", "--api-key=${KEY}", "--token", "--next"], []),
+            (["https://me:four@host/x", "--max-tokens", "7", "-"], ["four"]),
+        ],
+    )
+    def test_a_command_line_tells_its_secrets(self, argv: list[str], found: list[str]) -> None:
+        assert secret_words(argv) == found
 
     def test_a_traceback_gives_nothing_away_that_it_names_itself(self) -> None:
         text = """broken by {'API_KEY': 'one"two', 'B': 'x one"two'} with amqp://u:three4@h and three4"""

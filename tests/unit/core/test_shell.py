@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.hostile import CANARY, HOSTILE, canaries
 
 from madengine.core.errors import ConfigurationError
-from madengine.core.shell import expand, is_reference, quote, split_words
+from madengine.core.shell import expand, is_reference, quote, rough_words, split_words
 
 Shell = Callable[[str], bytes]
 
@@ -294,3 +294,8 @@ class TestSplitWords:
 )
 def test_a_reference_is_one_name_and_nothing_else(text: str, is_one: bool) -> None:
     assert is_reference(text) is is_one
+
+
+@pytest.mark.parametrize(("text", "words"), [("a 'b c'", ("a", "b c")), ("a 'b c", ("a", "'b", "c")), ("", ())])
+def test_words_of_what_may_be_no_command_line(text: str, words: tuple[str, ...]) -> None:
+    assert rough_words(text) == words
