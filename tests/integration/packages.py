@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,20 +139,3 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def texts_below(root: Path) -> Iterable[tuple[Path, bytes]]:
-    """Every regular file below a folder with its content."""
-    for folder, _, files in os.walk(root):
-        for name in files:
-            path = Path(folder, name)
-            if path.is_file() and not path.is_symlink():
-                yield path, path.read_bytes()
-
-
-def words(*parts: Sequence[object] | object) -> list[str]:
-    """One flat list of words."""
-    flat: list[str] = []
-    for part in parts:
-        flat += [str(part)] if isinstance(part, (str, Path)) or not isinstance(part, Sequence) else map(str, part)
-    return flat
