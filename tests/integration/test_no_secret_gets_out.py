@@ -17,6 +17,9 @@ from typing import Any
 import pytest
 from tests.integration.packages import MADENGINE, card, make_package, manifest, write_json
 
+# One after the other: each looks at the command lines of all processes, and some put a canary there on purpose.
+pytestmark = pytest.mark.xdist_group("secrets")
+
 SECRETS = {
     "inherited": 'hf_Inh"erited\\x/7 1é',
     "env_file": "key-Env+File/2&2%20q",

@@ -261,8 +261,9 @@ class TestTroubleInTheCaller:
     def test_ctrl_c_ends_the_group_before_it_is_passed_on(self) -> None:
         program = textwrap.dedent(
             """
-            import sys
+            import signal, sys
             from madengine.core import process
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job is started with it ignored
             try:
                 process.stream(["bash", "-c", "sleep 60 & echo $!; wait"], grace=2,
                                output=lambda data: (sys.stdout.write(data.decode()), sys.stdout.flush()))
