@@ -45,7 +45,7 @@ class Measured:
 
 
 def plain_environment() -> dict[str, str]:
-    """Without what would change the command, and without what would measure its coverage: that takes time of its own."""
+    """Without what would change the command, and without what measures coverage: that takes time of its own."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("MAD_", "MODEL_DIR", "COVERAGE"))}
 
 
