@@ -40,7 +40,7 @@ imports: $(VENV)/.dev-ready ## The floors of the house: no module imports upward
 	$(BIN)/lint-imports
 
 unit: $(VENV)/.dev-ready ## pytest, with line coverage (at least 90 %)
-	$(BIN)/pytest -n auto --dist loadgroup --cov --cov-report=term --cov-fail-under=90
+	$(BIN)/pytest -n auto --dist loadfile --cov --cov-report=term --cov-fail-under=90
 
 mutation: $(VENV)/.dev-ready ## Mutation testing of judge, quoting and parsing
 	$(BIN)/python tests/mutation/run.py

@@ -17,16 +17,17 @@ from typing import Any
 import pytest
 from tests.integration.packages import MADENGINE, card, make_package, manifest, write_json
 
-# One after the other: each looks at the command lines of all processes, and some put a canary there on purpose.
-pytestmark = pytest.mark.xdist_group("secrets")
+# Each looks at the command lines of all processes, and some put a canary there on purpose: no two test processes share
+# their canaries.
+OURS = f"{os.getpid():x}q"
 
 SECRETS = {
-    "inherited": 'hf_Inh"erited\\x/7 1é',
-    "env_file": "key-Env+File/2&2%20q",
-    "reference": "ref-Erence-3'3x",
-    "credential": "pass-Word$4 4y",
-    "context": "con-Text;5<5>z",
-    "url": "Url-Passw0rd-66",
+    "inherited": 'hf_Inh"erited\\x/7 1é' + OURS,
+    "env_file": "key-Env+File/2&2%20q" + OURS,
+    "reference": "ref-Erence-3'3x" + OURS,
+    "credential": "pass-Word$4 4y" + OURS,
+    "context": "con-Text;5<5>z" + OURS,
+    "url": "Url-Passw0rd-66" + OURS,
 }
 VARIABLES = {
     "MAD_SECRETS_HFTOKEN": "inherited",
