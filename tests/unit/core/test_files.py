@@ -394,14 +394,14 @@ class TestRemoveTree:
         (root / "b").mkdir()
         for name in ("a/owned", "a/f", "b/f"):
             (root / name).touch()
-        real = os.unlink
+        real = Path.unlink
 
-        def refuse(path: str | Path, **options: int) -> None:
-            if Path(path).name == "owned":
+        def refuse(path: Path, missing_ok: bool = False) -> None:
+            if path.name == "owned":
                 raise PermissionError(errno.EACCES, "Permission denied")
-            real(path, **options)
+            real(path, missing_ok)
 
-        monkeypatch.setattr(os, "unlink", refuse)
+        monkeypatch.setattr(Path, "unlink", refuse)
         assert remove_tree(root) == [root / "a" / "owned"]
         assert sorted(path.relative_to(root).as_posix() for path in root.rglob("*")) == ["a", "a/owned"]
 
@@ -413,7 +413,7 @@ class TestRemoveTree:
         def busy(*_: object, **__: object) -> None:
             raise OSError(errno.EBUSY, "Device or resource busy")
 
-        monkeypatch.setattr(os, "rmdir", busy)
+        monkeypatch.setattr(Path, "rmdir", busy)
         assert remove_tree(tmp_path / "root") == [tmp_path / "root" / "a"]
 
     def test_another_file_system_below_is_left_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
