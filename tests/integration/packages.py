@@ -129,6 +129,8 @@ def _facts(path: Path) -> tuple[int, bytes]:
         return status.st_mode, os.fsencode(path.readlink())
     if not stat.S_ISREG(status.st_mode):
         return status.st_mode, b""
+    if not os.access(path, os.R_OK):
+        return status.st_mode, b"%d" % status.st_size
     with path.open("rb") as file:
         return status.st_mode, b"%d " % status.st_size + file.read(1 << 20)
 

@@ -141,7 +141,11 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_starts(
 
 
 def test_a_summary_that_cannot_be_written_takes_nothing_from_the_run(here: Place) -> None:
-    result = here.madengine(*TAGS, "--summary-output", "/proc/x")
+    folder = here.work / "out"
+    folder.mkdir()
+    script = here.package / "scripts" / "m" / "run.sh"
+    script.write_text(f"{script.read_text()}\nrmdir {folder}; touch {folder}\n")
+    result = here.madengine(*TAGS, "--summary-output", "out/summary.json")
     assert (result.code, len(result.errors)) == (1, 1), result.err
     assert "defect" not in result.err
     assert [row["status"] for row in here.rows()] == ["SUCCESS"]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-FILE = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, readable=False)
 
 
 def _stacked(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
