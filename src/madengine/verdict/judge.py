@@ -54,9 +54,10 @@ def _measured(evidence: Evidence, measured: tuple[Measurement, ...], warnings: _
 
 def _failure(evidence: Evidence, troubles: _Words, findings: _Words) -> Verdict:
     """Rows 4 to 7: what went wrong, and the first line of a log that may say why."""
-    notes = _remarks(evidence) + findings[1:] + _shortfalls(evidence)
     # A run that died cannot have kept its results contract; one that only printed an error may need the advice.
     explanation = () if troubles else _how_to_mend(evidence)
+    lacks = tuple(words for words in _shortfalls(evidence) if words not in explanation)
+    notes = _remarks(evidence) + findings[1:] + lacks
     return _verdict(Outcome.FAILURE, "; ".join(troubles + findings[:1]), notes=notes, explanation=explanation)
 
 

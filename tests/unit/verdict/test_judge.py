@@ -230,6 +230,13 @@ def test_row_7_a_log_finding_without_a_measurement_is_a_failure_that_quotes_the_
     assert codes(verdict) == (3, 3)
 
 
+def test_row_7_what_the_advice_says_is_no_note_as_well() -> None:
+    facets = {"contract_problems": (MISSPELT,), "empty_rows": (EMPTY,), "expected_results": 2}
+    verdict = judge(replace(evidence(log_findings=(FINDING,)), **facets))  # type: ignore[arg-type]
+    assert verdict.explanation == judge(replace(evidence(), **facets)).explanation  # type: ignore[arg-type]
+    assert verdict.notes == ("0 of 2 expected rows measured",)
+
+
 def test_row_8_no_measurement_and_everything_clean_is_no_metric() -> None:
     verdict = judge(evidence(notes=("a note",), scheduler=COMPLETED))
     assert verdict.outcome is Outcome.NO_METRIC
