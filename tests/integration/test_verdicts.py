@@ -110,5 +110,6 @@ def test_a_single_run_exits_with_its_own_code(
 
 def test_nothing_was_written_into_the_package(package: Path, on_host: Outcome) -> None:
     assert on_host.runs
-    expected = {"models.json", "docker/verdicts.Dockerfile", *(f"scripts/{case.name}/run.sh" for case in CASES)}
+    expected = {"models.json", "docker/verdicts.Dockerfile"}
+    expected |= {f"scripts/{case.name}/{name}" for case in CASES for name in ("run.sh", *case.shipped)}
     assert {str(path.relative_to(package)) for path in package.rglob("*") if path.is_file()} == expected

@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import Any
 
 MEASURES = "echo performance: 42.5 samples_per_second\n"
+OLD_CSV = "model,performance,metric\nq,10,retrieval/10\n"
+SAME_ROWS = "printf 'model,performance,metric\\nq,10,retrieval/10\\n'"
 CSV = "printf 'model,performance,metric\\na,1.5,ms\\nb,2.5,ms\\n' > ../{name}\n"
 
 
 @dataclass(frozen=True)
 class Case:
-    """One card and its verdict: ``exit_code`` plain and under ``--strict``, words that the output must hold."""
+    """One card and its verdict: ``exit_code`` plain and under ``--strict``, words that the output must hold.
+
+    ``shipped`` are the files that the package has beside the script, by name.
+    """
 
     name: str
     script: str
@@ -23,6 +28,7 @@ class Case:
     words: tuple[str, ...] = ()
     card: dict[str, Any] = field(default_factory=dict)
     statuses: tuple[str, ...] = ()
+    shipped: dict[str, str] = field(default_factory=dict)
 
 
 CASES = (
@@ -100,6 +106,71 @@ CASES = (
         ("SUCCESS", "SUCCESS"),
     ),
     Case(
+        "csv_as_before_but_deleted_first",
+        f"rm -f results.csv; {SAME_ROWS} > results.csv\n",
+        "SUCCESS",
+        0,
+        0,
+        ("1 row is the same as before this run; the file was made anew",),
+        {"multiple_results": "results.csv"},
+        ("SUCCESS",),
+        {"results.csv": OLD_CSV},
+    ),
+    Case(
+        "csv_as_before_and_more_but_moved_away_first",
+        f"mv results.csv old.txt; {SAME_ROWS} > results.csv; echo r,3,lat >> results.csv\n",
+        "SUCCESS",
+        0,
+        0,
+        ("measured 2 results", "the file was made anew, so that all rows count"),
+        {"multiple_results": "results.csv"},
+        ("SUCCESS", "SUCCESS"),
+        {"results.csv": OLD_CSV},
+    ),
+    Case(
+        "csv_appended_to",
+        "echo r,3,lat >> results.csv\n",
+        "SUCCESS",
+        0,
+        0,
+        ("measured 3 lat", "1 row from before this run does not count"),
+        {"multiple_results": "results.csv"},
+        ("SUCCESS",),
+        {"results.csv": OLD_CSV},
+    ),
+    Case(
+        "csv_only_touched",
+        "touch results.csv\n",
+        "NO_METRIC",
+        5,
+        5,
+        ("stale: it holds the same row as before this run", "delete the old file before it writes"),
+        {"multiple_results": "results.csv"},
+        ("NO_METRIC",),
+        {"results.csv": OLD_CSV},
+    ),
+    Case(
+        "csv_of_before_that_ends_in_no_csv",
+        "true\n",
+        "NO_METRIC",
+        5,
+        5,
+        ("stale: it holds the same row as before this run", "line 3 holds NUL bytes"),
+        {"multiple_results": "results.csv"},
+        ("NO_METRIC",),
+        {"results.csv": OLD_CSV + "\0\n"},
+    ),
+    Case(
+        "csv_of_each_rank",
+        f"for rank in 0 1 2 3; do {SAME_ROWS} > two_rank$rank.csv; done\n",
+        "NO_METRIC",
+        5,
+        5,
+        ("(two_rank0.csv and 3 more)", "one file 'two.csv' from one rank"),
+        {"multiple_results": "two.csv"},
+        ("NO_METRIC",),
+    ),
+    Case(
         "error_in_log",
         "echo 'RuntimeError: no kernel image'\n",
         "FAILURE",
@@ -136,6 +207,8 @@ def write_package(folder: Path, cases: tuple[Case, ...] = CASES) -> Path:
         script = folder / "scripts" / case.name / "run.sh"
         script.parent.mkdir(parents=True)
         script.write_text(f"#!/bin/bash\n{case.script}")
+        for name, text in case.shipped.items():
+            script.with_name(name).write_text(text)
         cards.append(
             {
                 "name": case.name,

@@ -50,9 +50,12 @@ class Readings:
         spec = self._spec
         if self._snapshot is None:
             return
-        self._results = read_results(
-            spec.results_file, self._folders, self._snapshot, card_name=spec.card.name, given=self.given
-        )
+        try:
+            self._results = read_results(
+                spec.results_file, self._folders, self._snapshot, card_name=spec.card.name, given=self.given
+            )
+        finally:
+            self._snapshot.release()
         if not self._results.measurements:
             expected = Expected(spec.results_file, self._folders, spec.card.name, self.given)
             self._problems = missing_metric(self._log, expected, log_path=spec.log)

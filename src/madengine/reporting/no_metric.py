@@ -3,6 +3,8 @@ which files beside the run look like results, and what to write where."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,20 +37,29 @@ class Expected:
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """The other files beside the run that look like results, the best spelt first."""
-        return tuple(suggestion_lines(self.folders, like=self.name))
+        """The other files beside the run that look like results, the best spelt first; none that one rank wrote."""
+        return tuple(suggestion_lines(self.folders, like=self.name, apart=self.per_rank))
+
+    @property
+    def per_rank(self) -> tuple[Path, ...]:
+        """The files that single ranks wrote instead of the declared one, or beside it: ``x_rank3.csv`` for ``x.csv``.
+
+        To declare one of them would lose what the others hold.
+        """
+        stem, suffix = os.path.splitext(self.name)  # noqa: PTH122 - a name, not a path
+        name = re.compile(rf"{re.escape(stem)}_rank\d+{re.escape(suffix)}")
+        return tuple(path for folder in self.folders for path in _entries(folder) if stem and name.fullmatch(path.name))
 
 
 def file_problem(expected: Expected, looks: Sequence[tuple[Path, str]]) -> ContractProblem:
     """The declared file gave no measurement; ``looks`` are the paths and what was wrong at each, "" for not there."""
     found = [(path, why) for path, why in looks if why]
-    candidates = expected.candidates
     return ContractProblem(
         summary=_file_summary(expected, found),
         searched=tuple(f"{path} ({why or 'not there'})" for path, why in looks),
         given=expected.given_lines,
-        candidates=candidates,
-        remedy=_rejected_remedy(found[0][1]) if found else _missing_remedy(expected, bool(candidates)),
+        candidates=expected.candidates,
+        remedy=_remedy(expected, found[0][1] if found else ""),
     )
 
 
@@ -108,16 +119,38 @@ def _file_summary(expected: Expected, found: Sequence[tuple[Path, str]]) -> str:
     return f"the declared results file {quoted(expected.name)} gave no result: {found[0][1]}"
 
 
-def _rejected_remedy(why: str) -> str:
-    if why.startswith("stale"):
+def _remedy(expected: Expected, why: str) -> str:
+    """The way out when the declared file is not there (``why`` is empty) or was rejected."""
+    stale = why.startswith("stale")
+    per_rank = expected.per_rank
+    if per_rank and (stale or not why):
+        return _one_file_remedy(expected, per_rank)
+    if not why:
+        return _missing_remedy(expected)
+    if stale:
         return "let the script delete the old file before it writes, or append its rows; only rows of this run count"
     return "let the script write a CSV with the columns model, performance and metric and a plain number in each row"
 
 
-def _missing_remedy(expected: Expected, candidates: bool) -> str:
-    if candidates:
+def _one_file_remedy(expected: Expected, per_rank: Sequence[Path]) -> str:
+    more = f" and {len(per_rank) - 1} more" if len(per_rank) > 1 else ""
+    return (
+        f"files of single ranks were found ({per_rank[0].name}{more}), which are no results: let the script write one "
+        f"file {quoted(expected.name)} from one rank, with the rows of all"
+    )
+
+
+def _missing_remedy(expected: Expected) -> str:
+    if expected.candidates:
         return f'correct "multiple_results" in card {expected.card_name}, or the name that the script writes'
     return (
         f"let the script write {quoted(expected.name)} in its working directory or one above it, or let card "
         f'{expected.card_name} declare the file that it does write as "multiple_results"'
     )
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []

@@ -7,7 +7,7 @@ itself that it failed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -153,12 +153,15 @@ def suggest_candidates(dirs: Iterable[Path]) -> list[Path]:
     return sorted(seen.values(), key=lambda path: (metric_rejection_reason(path) is not None, path.name, str(path)))
 
 
-def suggestion_lines(dirs: Iterable[Path], limit: int = 3, *, like: str = "") -> list[str]:
+def suggestion_lines(
+    dirs: Iterable[Path], limit: int = 3, *, like: str = "", apart: Collection[Path] = ()
+) -> list[str]:
     """At most ``limit`` lines, a candidate and how to declare it each; the last says how many more there are.
 
-    ``like`` is the declared name: what is spelt nearly the same comes first, a file of that very name is left out.
+    ``like`` is the declared name: what is spelt nearly the same comes first, a file of that very name is left out, and
+    so are those in ``apart``.
     """
-    candidates = [path for path in suggest_candidates(dirs) if path.name != like]
+    candidates = [path for path in suggest_candidates(dirs) if path.name != like and path not in apart]
     if like:
         candidates.sort(key=lambda path: -_likeness(like, path.name))
     lines = [_suggestion(path) for path in candidates[: max(0, limit)]]

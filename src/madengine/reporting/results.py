@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from madengine.reporting.freshness import Snapshot, is_bare_name
+from madengine.reporting.freshness import Freshness, Snapshot, is_bare_name
 from madengine.reporting.no_metric import Expected, file_problem, name_problem
 from madengine.reporting.plain_file import NotReadableError
 from madengine.reporting.result_csv import ResultRow, header_rejection, read_results_rows, why_nothing_measured
@@ -42,7 +41,7 @@ class _Look:
     rows: tuple[ResultRow, ...] = ()
     why: str = ""
     there: bool = True
-    old_rows: int = 0
+    fresh: Freshness = field(default_factory=Freshness)
     cut: str = ""
 
     @property
@@ -102,7 +101,7 @@ def _look_into(path: Path, folders: Sequence[Path], snapshot: Snapshot) -> _Look
     fresh = snapshot.freshness(path)
     if fresh.stale:
         return _Look(path, why=f"stale: {fresh.stale}")
-    return _Look(path, why=rejection) if rejection else _read(path, fresh.old_rows)
+    return _Look(path, why=rejection) if rejection else _read(path, fresh)
 
 
 def _stays_inside(path: Path, folders: Iterable[Path]) -> bool:
@@ -110,17 +109,17 @@ def _stays_inside(path: Path, folders: Iterable[Path]) -> bool:
     return any(target.is_relative_to(folder.resolve()) for folder in folders)
 
 
-def _read(path: Path, old_rows: int) -> _Look:
+def _read(path: Path, fresh: Freshness) -> _Look:
     rows: list[ResultRow] = []
     cut = ""
     try:
-        rows.extend(islice(read_results_rows(path), old_rows, old_rows + ROW_LIMIT + 1))
+        rows.extend(islice(read_results_rows(path), fresh.old_rows, fresh.old_rows + ROW_LIMIT + 1))
     except NotReadableError as error:
         cut = f"not readable as CSV to its end: {error}"
     if len(rows) > ROW_LIMIT:
         cut = f"only its first {ROW_LIMIT:,} rows were read"
     kept = tuple(rows[:ROW_LIMIT])
-    return _Look(path, kept, why=why_nothing_measured(kept) or "", old_rows=old_rows, cut=cut)
+    return _Look(path, kept, why=why_nothing_measured(kept) or "", fresh=fresh, cut=cut)
 
 
 def _problems(expected: Expected, best: _Look, looks: Sequence[_Look]) -> tuple[ContractProblem, ...]:
@@ -155,11 +154,13 @@ def _empty_row(row: ResultRow, path: Path, rank: int) -> EmptyRow:
 
 def _notes(best: _Look, looks: Sequence[_Look]) -> list[str]:
     notes = []
-    if best.old_rows:
-        rows = (
-            "1 row from before this run does" if best.old_rows == 1 else f"{best.old_rows} rows from before this run do"
-        )
+    old, repeated = best.fresh.old_rows, best.fresh.repeated
+    if old:
+        rows = "1 row from before this run does" if old == 1 else f"{old} rows from before this run do"
         notes.append(f"{best.path}: {rows} not count")
+    if repeated:
+        rows = "1 row is" if repeated == 1 else f"{repeated} rows are"
+        notes.append(f"{best.path}: {rows} the same as before this run; the file was made anew, so that all rows count")
     for look in looks:
         if look is best or not look.there:
             continue
@@ -169,17 +170,8 @@ def _notes(best: _Look, looks: Sequence[_Look]) -> list[str]:
 
 def _sibling_notes(expected: Expected) -> tuple[str, ...]:
     """Files named per rank beside the declared one: artefacts, not results."""
-    stem, suffix = os.path.splitext(expected.name)  # noqa: PTH122 - a name, not a path
-    per_rank = re.compile(rf"{re.escape(stem)}_rank(\d+){re.escape(suffix)}")
-    found = [path for folder in expected.folders for path in _entries(folder) if per_rank.fullmatch(path.name)]
+    found = expected.per_rank
     notes = [f"{path} is one rank's own file, kept beside the results and not read" for path in found[:_SHOWN_SIBLINGS]]
     if len(found) > _SHOWN_SIBLINGS:
         notes.append(f"and {len(found) - _SHOWN_SIBLINGS} more files of single ranks")
     return tuple(notes)
-
-
-def _entries(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []

@@ -106,6 +106,15 @@ def test_of_a_file_that_was_there_only_the_new_rows_count(tmp_path: Path) -> Non
     assert [m.name for m in run(root, results_file="r.csv").measurements] == ["b"]
 
 
+def test_a_file_that_was_deleted_and_written_anew_counts_and_is_not_held_open_longer(tmp_path: Path) -> None:
+    rows = "model,performance,metric\na,2,y\n"
+    root = package(tmp_path, 'rows=$(cat r.csv); rm r.csv; echo "$rows" >r.csv')
+    (root / "scripts" / "m" / "r.csv").write_text(rows)
+    assert [m.name for m in run(root, results_file="r.csv").measurements] == ["a"]
+    held = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert [path for path in held if path.is_relative_to(tmp_path)] == []
+
+
 def test_the_exit_code_and_the_log_finding_are_evidence(tmp_path: Path) -> None:
     evidence = run(package(tmp_path, "echo 'RuntimeError: boom'; exit 7"))
     assert evidence.nodes[0].exit_code == 7

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,17 +21,46 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "results.csv"
 
 
+@pytest.fixture(autouse=True)
+def released(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let go of whatever a test's snapshots hold."""
+    taken: list[Snapshot] = []
+    take = Snapshot.take
+
+    def kept(*words: Any, **options: Any) -> Snapshot:
+        taken.append(take(*words, **options))
+        return taken[-1]
+
+    monkeypatch.setattr(Snapshot, "take", kept)
+    yield
+    for snapshot in taken:
+        snapshot.release()
+
+
 def before(path: Path, content: str | bytes | None) -> Snapshot:
     if content is not None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     return Snapshot.take([path.parent], path.name)
 
 
+def delete_first(path: Path, content: str) -> None:
+    path.unlink()
+    path.write_text(content)  # at once: a file system gives the freed inode to the next file
+
+
+def move_away_first(path: Path, content: str) -> None:
+    path.rename(path.with_name("old.txt"))
+    path.write_text(content)
+
+
 def replace(path: Path, content: str) -> None:
-    """As a script does that deletes the old file first: another inode."""
     other = path.with_name("other")
     other.write_text(content)
     other.rename(path)
+
+
+MADE_ANEW = pytest.mark.parametrize("make", [delete_first, move_away_first, replace])
+Make = Callable[[Path, str], None]
 
 
 def test_a_file_that_was_not_there_is_new(path: Path) -> None:
@@ -59,10 +90,46 @@ def test_the_same_rows_written_into_the_same_file_are_stale(path: Path) -> None:
     assert snapshot.freshness(path).stale
 
 
-def test_the_same_rows_in_a_file_that_was_made_anew_are_new(path: Path) -> None:
+@MADE_ANEW
+def test_the_same_rows_in_a_file_that_was_made_anew_are_new(make: Make, path: Path) -> None:
+    snapshot = before(path, OLD)
+    make(path, OLD)
+    assert snapshot.freshness(path) == Freshness(repeated=2)
+
+
+@MADE_ANEW
+def test_of_a_file_that_was_made_anew_rows_that_came_first_before_are_new_as_well(make: Make, path: Path) -> None:
+    snapshot = before(path, OLD)
+    make(path, OLD + "new,3,x\n")
+    assert snapshot.freshness(path) == Freshness(repeated=2)
+
+
+@MADE_ANEW
+def test_of_a_file_that_was_made_anew_with_fewer_rows_all_are_new(make: Make, path: Path) -> None:
+    snapshot = before(path, OLD)
+    make(path, f"{HEADER}old,1,x\n")
+    assert snapshot.freshness(path) == Freshness(repeated=1)
+
+
+@MADE_ANEW
+def test_other_rows_in_a_file_that_was_made_anew_repeat_nothing(make: Make, path: Path) -> None:
+    snapshot = before(path, OLD)
+    make(path, f"{HEADER}old,1,x\nolder,5,x\n")
+    assert snapshot.freshness(path) == Freshness()
+
+
+def test_a_file_that_was_moved_away_and_back_is_stale(path: Path) -> None:
+    snapshot = before(path, OLD)
+    path.rename(path.with_name("aside"))
+    path.with_name("aside").rename(path)
+    assert snapshot.freshness(path).stale
+
+
+def test_an_old_file_that_was_put_in_the_place_with_its_time_stamp_is_stale(path: Path) -> None:
     snapshot = before(path, OLD)
     replace(path, OLD)
-    assert snapshot.freshness(path) == Freshness()
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    assert snapshot.freshness(path).stale == "it was last written at 2023-11-14 22:13:20 UTC, before this run began"
 
 
 @pytest.mark.parametrize("old", [OLD, OLD.removesuffix("\n")])
@@ -70,12 +137,6 @@ def test_of_an_appended_file_only_the_new_rows_count(old: str, path: Path) -> No
     snapshot = before(path, old)
     with path.open("a") as file:
         file.write(("" if old.endswith("\n") else "\n") + "new,3,x\n")
-    assert snapshot.freshness(path) == Freshness(2)
-
-
-def test_rows_appended_by_a_rename_are_appended_all_the_same(path: Path) -> None:
-    snapshot = before(path, OLD)
-    replace(path, OLD + "new,3,x\n")
     assert snapshot.freshness(path) == Freshness(2)
 
 
@@ -98,11 +159,9 @@ def test_a_file_that_was_written_over_is_new_as_a_whole(path: Path) -> None:
     assert snapshot.freshness(path) == Freshness()
 
 
-@pytest.mark.parametrize("anew", [True, False])
-def test_a_file_that_only_lost_rows_is_stale(anew: bool, path: Path) -> None:
+def test_a_file_that_only_lost_rows_is_stale(path: Path) -> None:
     snapshot = before(path, OLD)
-    shorter = f"{HEADER}old,1,x\n"
-    replace(path, shorter) if anew else path.write_text(shorter)
+    path.write_text(f"{HEADER}old,1,x\n")
     assert snapshot.freshness(path).stale == "it holds the same row as before this run"
 
 
@@ -133,11 +192,29 @@ def test_clocks_may_differ_a_little(path: Path) -> None:
     assert snapshot.freshness(path).stale
 
 
-def test_an_old_file_that_was_not_readable_leaves_no_mark(path: Path, tmp_path: Path) -> None:
+def test_rows_in_the_place_of_what_was_no_csv_are_new(path: Path) -> None:
     snapshot = before(path, b"\xff\xfe")
-    assert snapshot.marks == {}
     path.write_text(OLD)
     assert snapshot.freshness(path) == Freshness()
+
+
+def test_old_rows_before_a_line_that_is_no_csv_are_stale(path: Path) -> None:
+    snapshot = before(path, f"{OLD}broken,\0,x\n")
+    assert snapshot.freshness(path) == Freshness(
+        2,
+        "it holds the same 2 rows as before this run, and then is not readable as CSV: "
+        "line 4 holds NUL bytes, as binary files and UTF-16 text do",
+    )
+
+
+def test_old_rows_below_which_a_script_wrote_what_is_no_csv_are_stale(path: Path) -> None:
+    snapshot = before(path, OLD)
+    with path.open("ab") as file:
+        file.write(b"\0\n")
+    assert snapshot.freshness(path).stale.startswith("it holds the same 2 rows as before this run, and then is not")
+
+
+def test_a_folder_of_the_name_leaves_no_mark(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     assert Snapshot.take([tmp_path, tmp_path / "missing"], "folder.csv").marks == {}
 
@@ -149,6 +226,14 @@ def test_every_folder_is_looked_at(tmp_path: Path) -> None:
     snapshot = Snapshot.take([tmp_path / "a", tmp_path / "b"], "x.csv")
     assert set(snapshot.marks) == {tmp_path / "a" / "x.csv", tmp_path / "b" / "x.csv"}
     assert [mark.rows for mark in snapshot.marks.values()] == [2, 2]
+
+
+def test_nothing_is_held_open_once_released(path: Path) -> None:
+    snapshot = before(path, OLD)
+    (mark,) = snapshot.marks.values()
+    assert not mark.held.closed
+    snapshot.release()
+    assert mark.held.closed
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x.csv", "/etc/passwd", "a/b.csv", "a\\b.csv", "x\0.csv"])

@@ -25,13 +25,23 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def read(
-    folders: tuple[Path, ...], written: dict[Path, str] | None = None, *, name: str = NAME, rank: int = 0
+    folders: tuple[Path, ...],
+    written: dict[Path, str] | None = None,
+    *,
+    name: str = NAME,
+    rank: int = 0,
+    anew: bool = False,
 ) -> ResultsReading:
-    """Take the snapshot, let the "script" write, read."""
+    """Take the snapshot, let the "script" write (``anew``: it deletes the old file first), read."""
     snapshot = Snapshot.take(folders, name)
     for path, text in (written or {}).items():
+        if anew:
+            path.unlink()
         path.write_text(text)
-    return read_results(name, folders, snapshot, card_name="card", given={"MAD_OUTPUT_CSV": name}, rank=rank)
+    try:
+        return read_results(name, folders, snapshot, card_name="card", given={"MAD_OUTPUT_CSV": name}, rank=rank)
+    finally:
+        snapshot.release()
 
 
 def test_without_a_declared_name_nothing_is_read(folders: tuple[Path, Path]) -> None:
@@ -110,6 +120,30 @@ def test_old_rows_are_counted_in_the_note(folders: tuple[Path, Path]) -> None:
     path.write_text(f"{HEADER}a,1,x\nb,2,x\n")
     result = read(folders, {path: f"{HEADER}a,1,x\nb,2,x\nm,5,x\n"})
     assert result.notes == (f"{path}: 2 rows from before this run do not count",)
+
+
+def test_a_row_that_repeats_in_a_file_made_anew_counts_and_is_noted(folders: tuple[Path, Path]) -> None:
+    path = folders[0] / NAME
+    path.write_text(f"{HEADER}q,10,retrieval/10\n")
+    result = read(folders, {path: f"{HEADER}q,10,retrieval/10\nr,3,lat\n"}, anew=True)
+    assert [item.name for item in result.measurements] == ["q", "r"]
+    assert result.notes == (
+        f"{path}: 1 row is the same as before this run; the file was made anew, so that all rows count",
+    )
+
+
+def test_rows_that_repeat_in_a_file_made_anew_are_counted_in_the_note(folders: tuple[Path, Path]) -> None:
+    path = folders[0] / NAME
+    path.write_text(f"{HEADER}a,1,x\nb,2,x\n")
+    (note,) = read(folders, {path: f"{HEADER}a,1,x\nb,2,x\n"}, anew=True).notes
+    assert ": 2 rows are the same as before this run; " in note
+
+
+def test_old_rows_before_a_line_that_is_no_csv_are_no_results(folders: tuple[Path, Path]) -> None:
+    (folders[0] / NAME).write_text(f"{GOOD}\0\n")
+    result = read(folders)
+    assert (result.measurements, result.path) == ((), None)
+    assert "stale: it holds the same row" in result.problems[0].summary
 
 
 def test_a_missing_file_names_where_was_looked_and_what_was_given(folders: tuple[Path, Path]) -> None:
@@ -247,6 +281,31 @@ def test_files_of_single_ranks_are_named_and_not_read(folders: tuple[Path, Path]
     assert result.notes == tuple(
         f"{path} is one rank's own file, kept beside the results and not read" for path in ranks
     )
+
+
+@pytest.mark.parametrize(
+    ("ranks", "told"), [((0, 1, 2, 3), "(perf_x_rank0.csv and 3 more)"), ((0,), "(perf_x_rank0.csv)")]
+)
+@pytest.mark.parametrize("old", [False, True])
+def test_files_of_single_ranks_in_the_place_of_the_declared_one_are_not_to_be_declared(
+    old: bool, ranks: tuple[int, ...], told: str, folders: tuple[Path, Path]
+) -> None:
+    if old:
+        (folders[1] / NAME).write_text(GOOD)
+    (problem,) = read(folders, {folders[1] / f"perf_x_rank{rank}.csv": GOOD for rank in ranks}).problems
+    assert problem.candidates == ()
+    assert problem.remedy == (
+        f"files of single ranks were found {told}, which are no results: let the script write one file 'perf_x.csv' "
+        "from one rank, with the rows of all"
+    )
+
+
+def test_files_of_single_ranks_say_nothing_about_a_declared_one_that_holds_no_number(
+    folders: tuple[Path, Path],
+) -> None:
+    written = {folders[1] / NAME: HEADER, folders[1] / "perf_x_rank0.csv": GOOD}
+    (problem,) = read(folders, written).problems
+    assert problem.remedy.startswith("let the script write a CSV with the columns model, performance and metric")
 
 
 def test_many_files_of_single_ranks_are_counted(folders: tuple[Path, Path]) -> None:
