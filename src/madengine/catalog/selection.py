@@ -2,7 +2,7 @@
 
 A word is a tag, a model's name (full, or short when that is unambiguous) or ``all``; ``scope/word`` looks only at the
 cards of ``scripts/<scope>/``; ``word:key=value:flag`` appends `` --key value --flag`` to the args of what it selects.
-Words are separated by commas or blanks; an argument that is a card's full name is taken whole, whatever it holds.
+Words are separated by commas or blanks; an argument that is a tag or a card's name is taken whole, whatever it holds.
 """
 
 from __future__ import annotations
@@ -116,24 +116,24 @@ def terms_of(argument: str, index: CardIndex) -> list[Term]:
     """The words of one argument of ``--tags``."""
     if not (":" in argument or _SEPARATORS.search(argument)):
         return [Term(argument)] if argument else []
-    name = _leading_name(argument, index)
-    if name is not None and _SEPARATORS.search(name):
-        return [_term(argument, name)]
-    return [_term(word, _leading_name(word, index)) for word in _SEPARATORS.split(argument) if word]
+    pattern = _leading_pattern(argument, index)
+    if pattern is not None and _SEPARATORS.search(pattern):
+        return [_term(argument, pattern)]
+    return [_term(word, _leading_pattern(word, index)) for word in _SEPARATORS.split(argument) if word]
 
 
-def _leading_name(text: str, index: CardIndex) -> str | None:
-    """The longest full name of a card that ``text`` is, or that stands before one of its colons."""
+def _leading_pattern(text: str, index: CardIndex) -> str | None:
+    """The longest text that means a card - a tag, a name - and is ``text``, or stands before one of its colons."""
     end = len(text)
     while end > 0:
-        if text[:end] in index.by_name:
+        if index.match(text[:end]):
             return text[:end]
         end = text.rfind(":", 0, end)
     return None
 
 
-def _term(word: str, name: str | None) -> Term:
-    pattern = word.partition(":")[0] if name is None else name
+def _term(word: str, pattern: str | None) -> Term:
+    pattern = word.partition(":")[0] if pattern is None else pattern
     rest = word[len(pattern) :]
     if not pattern:
         raise DiscoveryError(f"{shown(word)} has nothing before the colon", hint="write name:key=value:flag")

@@ -87,6 +87,26 @@ def test_extra_arguments_are_appended_as_shell_words(tags: list[str], picks: lis
     assert picked(*tags) == picks
 
 
+@pytest.mark.parametrize(
+    ("argument", "picks"),
+    [
+        ("b c", [("s/one", "")]),
+        ("a, b c", [("s/two", "")]),
+        ("s/b c", [("s/one", "")]),
+        ("b c:x=1", [("s/one", "--x 1")]),
+        ("u:v", [("s/two", "")]),
+        ("u:v:x=1", [("s/two", "--x 1")]),
+        ("two words", [("s/two words", "")]),
+        ("a b", [("s/one", ""), ("s/two", "")]),
+        ("b, c", [("s/two", "")]),
+    ],
+)
+def test_an_argument_that_is_a_tag_or_name_is_taken_whole(argument: str, picks: list[tuple[str, str]]) -> None:
+    cards = {"s/one": "a, b c", "s/two": ["b", "c", "a, b c", "u:v"], "s/two words": []}
+    catalog = catalog_of(*(ModelCard({"name": name, "tags": tags}, scope="s") for name, tags in cards.items()))
+    assert picked(argument, catalog=catalog) == picks
+
+
 def test_extra_arguments_follow_the_args_of_the_card() -> None:
     catalog = catalog_of(ModelCard({"name": "x", "args": "--a 'b c'"}))
     assert picked("x:k=v:f", catalog=catalog) == [("x", "--a 'b c' --k v --f")]
