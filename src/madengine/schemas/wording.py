@@ -10,7 +10,6 @@ from madengine.core.documents import printable
 
 _TYPES = {
     "string": "a string",
-    "boolean": "true or false",
     "object": "an object",
     "array": "a list",
     "null": "null",
@@ -48,7 +47,13 @@ def allowed(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return listed([json.dumps(value) for value in schema["enum"]])
     types = schema.get("type", [])
-    return listed([_type(kind, schema) for kind in ([types] if isinstance(types, str) else types)])
+    kinds = [types] if isinstance(types, str) else types
+    return listed([word for kind in kinds for word in _words(kind, schema)])
+
+
+def _words(kind: str, schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """A type as items of a list; a boolean is two, for an "or" of its own would stand beside the list's."""
+    return ("true", "false") if kind == "boolean" else (_type(kind, schema),)
 
 
 def _type(kind: str, schema: Mapping[str, Any]) -> str:
