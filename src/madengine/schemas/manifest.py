@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
@@ -27,10 +27,10 @@ def validate_build_manifest(manifest: Any, source: str | None = None, migrate: b
     """
     name = source or "manifest"
     misspelt = misspelt_keys(schema_shape("build_manifest"), manifest)  # before keys are moved from where they stand
-    moved = [problem.sentence(name) for problem in migration(manifest)] if migrate else []
-    _raise_first(violations("build_manifest", manifest), source)
-    _raise_first(contradictions(manifest), source)
-    return moved + [problem.sentence(name) for problem in (*doubts(manifest), *misspelt)]
+    moved = migration(manifest) if migrate else []
+    _raise_first(chain(violations("build_manifest", manifest), contradictions(manifest)), source, moved)
+    problems = [*moved, *_as_written(doubts(manifest), moved), *misspelt]
+    return [problem.sentence(name) for problem in problems]
 
 
 def migrate_top_level_deployment_blocks(manifest: Any) -> list[str]:
@@ -74,14 +74,18 @@ def manifest_problems(manifest: Any) -> list[Problem]:
     moved = migration(manifest)
     found = islice(chain(violations("build_manifest", manifest), contradictions(manifest)), PROBLEM_LIMIT)
     problems = [violation.problem() for violation in found] + doubts(manifest)
-    places = {f"/deployment_config{p.pointer}": p.pointer for p in moved if p.code == "belongs-under"}
-    placed = [replace(problem, pointer=_as_written(problem.pointer, places)) for problem in problems]
-    return moved + placed + misspelt
+    return moved + _as_written(problems, moved) + misspelt
 
 
-def _as_written(pointer: str, places: Mapping[str, str]) -> str:
-    """The pointer of a place before its block was moved."""
-    for now, before in places.items():
+def _as_written(problems: Iterable[Problem], moved: Iterable[Problem]) -> list[Problem]:
+    """Problems with the pointers that their places had before blocks were moved."""
+    places = tuple(problem.pointer for problem in moved if problem.code == "belongs-under")
+    return [replace(problem, pointer=_place_written(problem.pointer, places)) for problem in problems]
+
+
+def _place_written(pointer: str, places: Iterable[str]) -> str:
+    for before in places:
+        now = f"/deployment_config{before}"
         if pointer == now or pointer.startswith(now + "/"):
             return before + pointer[len(now) :]
     return pointer
@@ -133,12 +137,13 @@ def doubts(manifest: Any) -> list[Problem]:
     return found
 
 
-def _raise_first(found: Iterator[Violation], source: str | None) -> None:
+def _raise_first(found: Iterable[Violation], source: str | None, moved: Iterable[Problem]) -> None:
     for first in found:
+        (problem,) = _as_written([first.problem()], moved)
         raise ValidationError(
             first.message,
             source=source,
-            pointer=first.pointer,
+            pointer=problem.pointer,
             found=first.found,
             allowed=first.allowed,
             hint=first.hint,

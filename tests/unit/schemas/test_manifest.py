@@ -247,6 +247,21 @@ def test_a_violation_in_a_moved_block_is_reported_where_it_was_written() -> None
     assert found == {"/distributed": "belongs-under", "/slurm": "belongs-under", "/distributed/port": "range"}
 
 
+@pytest.mark.parametrize(
+    ("blocks", "pointer"),
+    [
+        ({"slurm": {"nodes": "2"}}, "/slurm/nodes"),
+        ({"slurm": []}, "/slurm"),
+        ({"slurm": {"nodes": 2}, "distributed": {"nnodes": 3}}, "/slurm/nodes"),
+        ({"slurm": {"nodes": 2}, "deployment_config": {"slurm": {"nodes": "3"}}}, "/deployment_config/slurm/nodes"),
+    ],
+)
+def test_the_first_violation_names_the_place_where_the_user_wrote_it(blocks: dict[str, Any], pointer: str) -> None:
+    error = first_violation(manifest(**blocks))
+    assert error.pointer == pointer
+    assert f"#{pointer}:" in str(error)
+
+
 def test_all_problems_are_listed_not_only_the_first() -> None:
     document = manifest(
         built_images={"z": {"local_image": 3}},
