@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -165,6 +166,26 @@ class TestTheEnvFile:
         words = self.given(here, "SITE_DIR=${SITE_DIR:-/unset}/more\n", 'echo "performance: 1 $SITE_DIR"\n')
         assert here.madengine(*words).code == 0
         assert here.rows()[0]["metric"] == "/inherited/more"
+
+    def test_its_pipeline_and_build_number_are_in_the_rows(self, here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("BUILD_NUMBER", "1")
+        text = "SITE_DIR=/x\nexport BUILD_NUMBER=77\nexport pipeline=pp\n"
+        assert here.madengine(*self.given(here, text, MEASURES)).code == 0
+        assert [(row["build_number"], row["pipeline"]) for row in here.rows()] == [("77", "pp")]
+
+    def test_the_archives_that_it_names_are_where_an_image_is_kept(
+        self, here: Place, docker_engine: Mapping[str, str]
+    ) -> None:
+        (here.work / "mad.env").write_text(f"export MAD_DOCKER_BUILDS={here.work}/archives\n")
+        image = f"local/archived-{os.getpid()}:1"
+        words = manifest(image=image, deployment_config={"env_file": "mad.env"})
+        words["built_images"]["k0"] |= {"local_image": True, "dockerfile": "docker/m.Dockerfile"}
+        try:
+            result = here.madengine("run", "--engine", "docker", "-m", write_json(here.work / "m.json", words))
+        finally:
+            subprocess.run(["docker", "rmi", image], check=False, capture_output=True)
+        assert result.code == 0, result.err
+        assert [path.suffix for path in (here.work / "archives").iterdir() if path.suffix != ".lock"] == [".tar"]
 
     @pytest.mark.parametrize("text", [None, "exit 3\n", "if\n", "SITE_DIR=<FILL_ME>\n", "false\n"])
     def test_one_that_cannot_be_used_starts_nothing_and_is_named(self, here: Place, text: str | None) -> None:

@@ -82,10 +82,14 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Plan:
-    """The specs in the order of the manifest, and remarks that the user should read before they run."""
+    """The specs in the order of the manifest, and remarks that the user should read before they run.
+
+    ``environ`` is the environment that the runs were planned in: the inherited one with the env file on top.
+    """
 
     specs: tuple[RunSpec, ...]
     warnings: tuple[str, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def plan_runs(manifest: BuildManifest, options: RunOptions, world: Surroundings) -> Plan:
@@ -97,7 +101,7 @@ def plan_runs(manifest: BuildManifest, options: RunOptions, world: Surroundings)
         spec, remarks = _plan_one(key, card, manifest.images[key], common)
         specs.append(spec)
         warnings += [f"{card.name}: {remark}" for remark in remarks]
-    return Plan(tuple(specs), tuple(dict.fromkeys(warnings)))
+    return Plan(tuple(specs), tuple(dict.fromkeys(warnings)), world.environ)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class CommandFacts:
 
     ``manifest`` is the effective one that the runs come from, ``command`` madengine's command line as it was typed,
     ``package_git`` the package's commit, None outside a repository. ``digest_of`` tells an image's digest, empty when
-    it is not known.
+    it is not known. ``environ`` is the environment with the env file on top, see ``orchestration.plan``.
     """
 
     files: PerfFiles

@@ -125,6 +125,19 @@ def test_a_secret_of_the_env_file_is_a_secret_of_the_run(tmp_path: Path) -> None
     assert spec.secrets == {"MAD_SECRETS_X": "canary-1234", "HF_TOKEN": "canary-5678"}
 
 
+def test_the_plan_hands_on_the_environment_with_the_env_file_on_top(tmp_path: Path) -> None:
+    one = with_env_file(tmp_path, "export BUILD_NUMBER=77\nexport pipeline=pp\n")
+    plan = prepare(tmp_path, one, environ={"BUILD_NUMBER": "1", "pipeline": "p", "HOME": "/canary"})
+    assert plan.environ == {"BUILD_NUMBER": "77", "pipeline": "pp", "HOME": "/canary"}
+    assert "canary" not in repr(plan)
+
+
+def test_credentials_of_the_env_file_are_the_runs(tmp_path: Path) -> None:
+    one = with_env_file(tmp_path, "MAD_DOCKERHUB_USER=u\nMAD_DOCKERHUB_PASSWORD=canary-1234\n", cred="dockerhub")
+    (spec,) = prepare(tmp_path, one).specs
+    assert spec.secrets["dockerhub_PASSWORD"] == "canary-1234"
+
+
 def test_an_env_file_of_the_context_lies_in_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

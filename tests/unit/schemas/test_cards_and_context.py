@@ -74,7 +74,7 @@ CONTEXTS: list[tuple[Any, str, str]] = [
     ([], "", "found a list, allowed: an object"),
     ({"slurm": {"nodes": "2"}}, "/slurm/nodes", 'found a string "2", allowed: an integer >= 1'),
     ({"env_vars": {"A": None}}, "/env_vars/A", "found null, allowed: a string, a number, true or false"),
-    ({"log_error_pattern_scan": "off"}, "/log_error_pattern_scan", 'found a string "off", allowed: true, false or null'),
+    ({"log_error_pattern_scan": "off"}, "/log_error_pattern_scan", 'a string "off", allowed: true, false or null'),
     ({"docker_mounts": []}, "/docker_mounts", "found a list, allowed: an object or null"),
     ({"gpu_vendor": "intel"}, "/gpu_vendor", 'allowed: "AMD", "NVIDIA", "CPU" or null'),
     ({"guest_os": "SLES"}, "/guest_os", 'allowed: "UBUNTU", "CENTOS" or null'),
