@@ -16,8 +16,10 @@ from madengine.cli.outputs import MANIFEST_MARKS, SUMMARY_MARKS, refuse_unwritab
 from madengine.config.context import load_settings
 from madengine.config.manifest_io import write_manifest
 from madengine.core.errors import ConfigurationError
+from madengine.core.interruptions import counted_interruptions
 from madengine.execution.select_engine import CONTAINERS, choose_engine
 from madengine.orchestration.build import build_images
+from madengine.orchestration.image_plan import Fate
 
 if TYPE_CHECKING:
     from madengine.config.settings import Settings
@@ -72,12 +74,18 @@ def carry_out(command: BuildCommand, environ: Mapping[str, str]) -> int:
     if command.verbose:
         views.say(f"selected: {', '.join(card.name for card in cards)}; logs: {options.logs}")
     progress = BuildProgress(live=command.live_output)
-    try:
-        result = build_images(cards, settings, engine, options, progress)
-    finally:
-        progress.close()
-    write_manifest(result.manifest, command.manifest_output)
-    _show(result, command)
+    with counted_interruptions() as interruptions:
+        try:
+            result = build_images(cards, settings, engine, options, progress, interruptions=interruptions)
+        finally:
+            progress.close()
+        write_manifest(result.manifest, command.manifest_output)
+    return views.show_done(_exit_code(result), lambda: _show(result, command))
+
+
+def _exit_code(result: BuildResult) -> int:
+    if result.interrupted:
+        return ExitCode.INTERRUPTED
     return ExitCode.BUILD_FAILURE if result.failed else ExitCode.SUCCESS
 
 
@@ -128,7 +136,10 @@ def _show_images(result: BuildResult) -> None:
         ]
         for image in result.manifest.images.values()
     ]
-    rows += [[item.model, "FAILED", item.image, _seconds(item.seconds), item.log_file] for item in result.failures]
+    rows += [
+        [item.model, item.fate.value.upper(), item.image, _seconds(item.seconds), item.log_file]
+        for item in result.failures
+    ]
     rows += [[item.model, "NOT PUSHED", item.image, "", item.log_file] for item in result.push_failures]
     views.table(["MODEL", "STATUS", "IMAGE", "DURATION", "LOG"], rows, styles=("bold", "", "cyan", "", "dim"))
 
@@ -140,8 +151,22 @@ def _seconds(value: float) -> str:
 def _closing_words(result: BuildResult, manifest: Path) -> None:
     """What failed and why, and what to do next."""
     for item in (*result.failures, *result.push_failures):
-        views.fail(f"{item.model}: {item.error}" + (f" - log: {item.log_file}" if item.log_file else ""))
+        if item.fate is Fate.FAILED:
+            views.fail(f"{item.model}: {item.error}" + (f" - log: {item.log_file}" if item.log_file else ""))
+    if result.interrupted:
+        views.fail(_interruption_words(result))
     if not result.manifest.images:
         views.fail(f"nothing was built; {manifest} says why and holds nothing to run")
     else:
         views.say(f"manifest: {manifest}; next: madengine run --manifest-file {manifest}")
+
+
+def _interruption_words(result: BuildResult) -> str:
+    """What an interruption did to a build, by the names of the models."""
+    clauses = {
+        "not finished": [item.model for item in result.failures if item.fate is Fate.INTERRUPTED],
+        "not pushed": [item.model for item in result.push_failures if item.fate is Fate.INTERRUPTED],
+        "not started": [item.model for item in result.failures if item.fate is Fate.NOT_STARTED],
+    }
+    said = [f"{what}: {', '.join(dict.fromkeys(models))}" for what, models in clauses.items() if models]
+    return "; ".join(["interrupted", *said])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from madengine.cli import views
+from madengine.orchestration.image_plan import Fate
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -32,17 +34,18 @@ class BuildProgress:
 
     def finished(self, number: int, total: int, image: str, seconds: float, error: str) -> None:
         self.close()
-        views.say(f"{'failed' if error else 'built'} {number}/{total} {image} after {seconds:.1f} s")
+        word = "built" if not error else error if error == Fate.INTERRUPTED.value else "failed"
+        views.say(f"{word} {number}/{total} {image} after {seconds:.1f} s")
 
     def output(self, chunk: bytes) -> None:
         if self._live:
-            sys.stderr.buffer.write(chunk)
-            sys.stderr.buffer.flush()
+            views.narrate(chunk)
 
     def close(self) -> None:
         """End the moving line, if there is one. Safe to call twice."""
         if self._bar is not None:
-            self._bar.stop()
+            with suppress(OSError):  # of a terminal that was closed
+                self._bar.stop()
             self._bar = None
 
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
 
+TYPE_CHECKING = False  # typing is not loaded: the less is loaded before main(), the less a Ctrl-C can hit there
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
+
     import click
+
+    from madengine.core.interruptions import Interruptions
 
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -25,6 +29,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("madengine.cli.doctor:doctor", "Say what works on this machine and what to do about the rest."),
 }
 """Command name -> (module:attribute, one line of help), imported on use."""
+
+OUTPUT_LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""What a full disk and a terminal that was closed answer to who writes to them."""
 
 GONE = "the current directory is not there any more: go to another one"
 
@@ -50,7 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         sys.stdout.write(f"madengine {__version__}\n")
         return 0
-    return _guarded(words)
+    from madengine.core.interruptions import raised_interruptions
+
+    with raised_interruptions() as interruptions:
+        return _guarded(words, interruptions)
 
 
 def console() -> NoReturn:
@@ -59,43 +69,57 @@ def console() -> NoReturn:
     The interpreter is not torn down piece by piece: after ten thousand cards that alone would take as long as starting
     it. Nor does it look for garbage after every few hundred objects: what is imported and read stays until the end.
     """
-    import gc
+    try:
+        import gc
 
-    gc.set_threshold(100_000)
-    code = main()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            code = code or 1
+        gc.set_threshold(100_000)
+        code = main()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:
+                code = code or 1
+    except KeyboardInterrupt:  # before main() listens, or while a reader takes its time over the last lines
+        code = _interrupted()
     os._exit(code)
 
 
-def _guarded(words: list[str]) -> int:
+def _guarded(words: list[str], interruptions: Interruptions) -> int:
     """Run the click group and turn every error into a sentence and an exit code."""
-    import click
+    try:
+        return _carried_out(words)
+    except BaseException as error:
+        interruptions.only_count()
+        if interruptions.count or _stems_from_interruption(error):
+            return _interrupted()
+        if isinstance(error, Exception):
+            return _explained(error)
+        raise
 
+
+def _carried_out(words: list[str]) -> int:
+    from madengine.core.errors import ConfigurationError
+
+    if not _has_folder():
+        raise ConfigurationError(GONE)
+    result = _group().main(words, prog_name="madengine", standalone_mode=False)
+    sys.stdout.flush()
+    return int(result or 0)
+
+
+def _stems_from_interruption(error: BaseException | None) -> bool:
+    """Also what was raised in answer to a Ctrl-C, such as click's ``Abort``."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _interrupted() -> int:
     from madengine.cli import views
     from madengine.cli.constants import ExitCode
 
-    if not _has_folder():
-        views.fail(GONE)
-        return ExitCode.INVALID_ARGS
-    try:
-        result = _group().main(words, prog_name="madengine", standalone_mode=False)
-        sys.stdout.flush()
-        return int(result or 0)
-    except click.exceptions.NoArgsIsHelpError as error:
-        sys.stdout.write(error.format_message() + "\n")
-        return ExitCode.SUCCESS
-    except BrokenPipeError:
-        _silence_stdout()
-    except Exception as error:
-        return _explained(error)
-    except KeyboardInterrupt:
-        views.fail("interrupted")
-        return ExitCode.INTERRUPTED
-    return ExitCode.FAILURE
+    views.fail("interrupted")
+    return ExitCode.INTERRUPTED
 
 
 def _explained(error: Exception) -> int:
@@ -106,6 +130,9 @@ def _explained(error: Exception) -> int:
     from madengine.cli.constants import ExitCode
     from madengine.core.errors import MADEngineError
 
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        sys.stdout.write(error.format_message() + "\n")
+        return ExitCode.SUCCESS
     if isinstance(error, click.ClickException):
         _show_usage_error(error)
         return ExitCode.INVALID_ARGS
@@ -113,16 +140,25 @@ def _explained(error: Exception) -> int:
         views.fail(str(error))
         return error.exit_code
     if isinstance(error, click.Abort):
-        views.fail("interrupted")
-        return ExitCode.INTERRUPTED
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename is None:
-        views.fail(f"the output cannot be written: {error.strerror}")
-        return ExitCode.FAILURE
-    if isinstance(error, FileNotFoundError) and not _has_folder():
-        views.fail(GONE)
-        return ExitCode.FAILURE
-    _show_unexpected(error)
+        return _interrupted()
+    if not (isinstance(error, OSError) and _explained_by_system(error)):
+        _show_unexpected(error)
     return ExitCode.FAILURE
+
+
+def _explained_by_system(error: OSError) -> bool:
+    """What is no defect: output that nobody reads or that finds no room, a folder that somebody took away."""
+    from madengine.cli import views
+
+    if isinstance(error, BrokenPipeError):  # a reader such as head has seen enough
+        views.silence(sys.stdout)
+    elif error.errno in OUTPUT_LOST and error.filename is None:
+        views.fail(f"the output cannot be written: {error.strerror}")
+    elif isinstance(error, FileNotFoundError) and not _has_folder():
+        views.fail(GONE)
+    else:
+        return False
+    return True
 
 
 def _has_folder() -> bool:
@@ -157,11 +193,6 @@ def _show_unexpected(error: Exception) -> None:
         mask_text(f"unexpected {type(error).__name__}: {error}", secrets)
         + " - this is a defect of madengine; set MAD_DEBUG=1 to see where it happened"
     )
-
-
-def _silence_stdout() -> None:
-    """The reader went away (``| head``): keep the interpreter from complaining about it at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _group() -> click.Group:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -87,19 +84,4 @@ def run(**options: Any) -> int:
     """
     from madengine.cli.run_command import RunWords, carry_out
 
-    with _terminated_as_interrupted():
-        return carry_out(RunWords(**options), dict(os.environ))
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """A TERM from a scheduler or a service manager is handled as Ctrl-C: stop what runs, record it, exit 130."""
-
-    def interrupt(number: int, frame: object) -> None:  # noqa: ARG001 - the shape of a signal handler
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    return carry_out(RunWords(**options), dict(os.environ))

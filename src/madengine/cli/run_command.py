@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from madengine.config.context import load_settings
 from madengine.config.manifest_io import read_manifest, write_manifest
 from madengine.config.settings import Settings
 from madengine.core.errors import ConfigurationError, MADEngineError
+from madengine.core.interruptions import Interruptions, counted_interruptions
 from madengine.core.later import Later
 from madengine.deployment.local import LocalTarget
 from madengine.execution.engine import ContainerEngine
@@ -36,8 +37,8 @@ from madengine.orchestration.prepare import (
     prepare_runs,
 )
 from madengine.orchestration.recorder import CommandFacts, FileRecorder
-from madengine.orchestration.run import check_all, run_all
-from madengine.orchestration.sources import built_source, planned_source
+from madengine.orchestration.run import RunReport, check_all, record_broken_off, run_all
+from madengine.orchestration.sources import broken_off, built_source, planned_source
 from madengine.reporting.git_state import git_state
 from madengine.reporting.perf_entry import PerfFiles, check_perf_files, perf_files
 from madengine.reporting.run_record import this_machine
@@ -123,8 +124,7 @@ def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
     bench = _bench(words, environ)
     source, build = _planned(bench, environ)
     plan = bench.plan(source)
-    request = replace(bench.request, environ=plan.environ)
-    keeper = ImageKeeper(request, bench.engine, effective_manifest(source.manifest, bench.settings).context)
+    keeper = ImageKeeper(bench.request, bench.engine, effective_manifest(source.manifest, bench.settings).context)
     target = LocalTarget(bench.engine, lambda _: RunProgress(live=words.live_output, verbose=words.verbose), keeper)
     check_all(target, plan.specs)
     if words.dry_run:
@@ -132,22 +132,26 @@ def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
     files = perf_files(Path.cwd(), words.output)
     _refuse_unusable_outputs(words, files)
     make_runs_folder()
-    if build is not None:
-        source = build()
-        plan = bench.plan(source)
-    for warning in plan.warnings:
-        views.warn(warning)
-    machine, package_git = provenance.get()
-    facts = CommandFacts(
-        files=files,
-        manifest=effective_manifest(source.manifest, bench.settings),
-        command=tuple(sys.argv),
-        machine=machine,
-        package_git=package_git,
-        digest_of=keeper.digest_of,
-        environ=plan.environ,
-    )
-    return _run(plan, source, target, FileRecorder(facts), words)
+    with counted_interruptions() as interruptions:
+        if build is not None:
+            source = build(interruptions)
+            plan = bench.plan(source)
+        for warning in plan.warnings:
+            views.warn(warning)
+        machine, package_git = provenance.get()
+        facts = CommandFacts(
+            files=files,
+            manifest=effective_manifest(source.manifest, bench.settings),
+            command=tuple(sys.argv),
+            machine=machine,
+            package_git=package_git,
+            digest_of=keeper.digest_of,
+            environ=environ,
+        )
+        recorder = FileRecorder(facts)
+        report = _carried_out(plan, source, target, recorder, interruptions)
+        recorder.finish(keep_entries=not words.cleanup_perf)
+    return _told(report, source, recorder, words)
 
 
 def refuse_contradictions(words: RunWords) -> None:
@@ -190,10 +194,10 @@ def _planned(bench: _Bench, environ: Mapping[str, str]) -> tuple[Source, Any]:
     cards, options = read_build_request(bench.request.package, words.build_words(), environ)
     planned = planned_source(cards, bench.settings, bench.engine, options)
 
-    def build() -> Source:
+    def build(interruptions: Interruptions) -> Source:
         progress = BuildProgress(live=words.live_output)
         try:
-            source = built_source(cards, bench.settings, bench.engine, options, progress)
+            source = built_source(cards, bench.settings, bench.engine, options, progress, interruptions=interruptions)
         finally:
             progress.close()
         if words.manifest_output and source.built:
@@ -233,28 +237,39 @@ def _show_plan(plan: Plan, target: LocalTarget, *, as_json: bool, build_failed: 
     return ExitCode.RUN_FAILURE if refused else ExitCode.SUCCESS
 
 
-def _run(plan: Plan, source: Source, target: LocalTarget, recorder: FileRecorder, words: RunWords) -> int:
-    """Run everything, write what belongs to the command as a whole, show it."""
-    report = run_all(plan.specs, target, recorder, RunNarrator())
-    recorder.finish(keep_entries=not words.cleanup_perf)
+def _carried_out(
+    plan: Plan, source: Source, target: LocalTarget, recorder: FileRecorder, interruptions: Interruptions
+) -> RunReport:
+    """Run everything; after builds that were interrupted only what these came to is recorded."""
+    if source.interrupted:
+        return record_broken_off(plan.specs, broken_off(source), recorder, RunNarrator())
+    return run_all(plan.specs, target, recorder, RunNarrator(), interruptions)
+
+
+def _told(report: RunReport, source: Source, recorder: FileRecorder, words: RunWords) -> int:
+    """Show what is on record; returns the exit code."""
     exit_code = exit_code_for(
         report.verdicts, strict=words.strict, build_failed=source.build_failed, interrupted=report.interrupted
     )
     if recorder.problems and exit_code == ExitCode.SUCCESS:
         exit_code = ExitCode.FAILURE
     document = report_document(report, recorder.files.perf_csv, exit_code)
-    if words.as_json:
-        views.print_json(document)
-    else:
-        show_report(report, recorder.files.perf_csv, verbose=words.verbose)
+
+    def show() -> None:
+        if words.as_json:
+            views.print_json(document)
+        else:
+            show_report(report, recorder.files.perf_csv, verbose=words.verbose)
+
+    shown = views.show_done(exit_code, show)
     for remark in recorder.remarks:
         views.warn(remark)
     for problem in dict.fromkeys(recorder.problems):
         views.fail(problem)
     if words.summary_output and (problem := _unwritten(words.summary_output, document)):
         views.fail(problem)
-        return exit_code or ExitCode.FAILURE
-    return exit_code
+        return shown or ExitCode.FAILURE
+    return shown
 
 
 def _unwritten(path: Path, document: Mapping[str, Any]) -> str:

@@ -58,8 +58,7 @@ class RunProgress:
     def output(self, chunk: bytes) -> None:
         """What the model prints."""
         if self._live:
-            sys.stderr.buffer.write(chunk)
-            sys.stderr.buffer.flush()
+            views.narrate(chunk)
         elif self._moving:
             self._last_line, self._unfinished = last_line(self._unfinished, chunk)
 
@@ -98,10 +97,8 @@ def _draw_line(text: str) -> None:
     import shutil
 
     width = shutil.get_terminal_size().columns - 1
-    sys.stderr.write(f"\r\x1b[K{text[:width]}")
-    sys.stderr.flush()
+    views.narrate(f"\r\x1b[K{text[:width]}")
 
 
 def _clear_line() -> None:
-    sys.stderr.write("\r\x1b[K")
-    sys.stderr.flush()
+    views.narrate("\r\x1b[K")

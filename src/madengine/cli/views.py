@@ -1,15 +1,17 @@
 """What a person sees: tables and remarks.
 
-Results go to standard output, narration to standard error. Colour and box drawing appear only on a terminal that
-wants them (https://no-color.org, ``FORCE_COLOR``, ``TERM=dumb``); elsewhere the same facts are plain aligned text.
+Results go to standard output, narration to standard error; a narration that nobody can be told breaks nothing off.
+Colour and box drawing appear only on a terminal that wants them (https://no-color.org, ``FORCE_COLOR``,
+``TERM=dumb``); elsewhere the same facts are plain aligned text.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 VERDICT_COLOURS = {
@@ -22,6 +24,9 @@ VERDICT_COLOURS = {
 }
 """The words of outcomes with their colours in a table (rich's name) and in front of a remark (ECMA-48 number)."""
 
+NOBODY_READS = (errno.EPIPE, errno.EIO)
+"""What a pipe without a reader and a terminal that was closed answer to who writes to them."""
+
 
 def wants_colour(stream: IO[str]) -> bool:
     """Whether ``stream`` is a terminal whose reader accepts colours."""
@@ -32,12 +37,59 @@ def wants_colour(stream: IO[str]) -> bool:
 
 def say(text: str) -> None:
     """Narrate on standard error."""
-    print(printable(text), file=sys.stderr)
+    narrate(printable(text) + "\n")
 
 
 def show(text: str) -> None:
     """A result as text on standard output."""
     print(printable(text))
+
+
+def narrate(piece: str | bytes) -> None:
+    """Standard error as it is: what a program prints, a line that moves.
+
+    What cannot be written is dropped. A reader that went away - a terminal that was closed, a pipe - stays away.
+    """
+    stream = sys.stderr
+    if stream is None:
+        return
+    try:
+        if isinstance(piece, bytes):
+            stream.buffer.write(piece)
+        else:
+            stream.write(piece)
+        stream.flush()
+    except OSError as error:
+        if error.errno in NOBODY_READS:
+            silence(stream)
+
+
+def silence(stream: IO[str]) -> None:
+    """Nobody reads it any more: what is written to it from now on goes nowhere, and is no error."""
+    try:
+        number = stream.fileno()
+    except OSError:  # it is no file
+        return
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - pathlib is not loaded for --help
+        os.dup2(nowhere.fileno(), number)
+
+
+def show_done(exit_code: int, show: Callable[[], None]) -> int:
+    """Show what is on record already; returns the exit code.
+
+    Where it cannot be shown, a success becomes a failure and every other code stays.
+    """
+    try:
+        show()
+        sys.stdout.flush()
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        silence(sys.stdout)
+        if error.errno != errno.EPIPE:
+            fail(f"the output cannot be written: {error.strerror}")
+        return exit_code or 1
+    return exit_code
 
 
 def warn(text: str) -> None:
@@ -96,7 +148,7 @@ def printable(text: str, keep: str = "\n\t") -> str:
 
 def _labelled(label: str, colour: str, text: str) -> None:
     shown = f"\x1b[{colour}m{label}:\x1b[0m" if wants_colour(sys.stderr) else f"{label}:"
-    print(f"{shown} {printable(text)}", file=sys.stderr)
+    narrate(f"{shown} {printable(text)}\n")
 
 
 def _rich_table(headers: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str], whole: bool) -> None:

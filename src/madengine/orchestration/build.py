@@ -12,10 +12,11 @@ from madengine.config.manifest import BuildManifest, ImageRecord
 from madengine.config.manifest_context import ManifestContext, manifest_context, without_secrets
 from madengine.config.settings import Settings
 from madengine.core.errors import DiscoveryError, MADEngineError
+from madengine.core.interruptions import Interruptions
 from madengine.execution import registry
 from madengine.execution.engine import ContainerEngine
 from madengine.execution.images import BuiltImage, ImageJob, build_image
-from madengine.orchestration.image_plan import BuildFailure, BuildOptions, ImagePlan, PlannedImage, plan_images
+from madengine.orchestration.image_plan import BuildFailure, BuildOptions, Fate, ImagePlan, PlannedImage, plan_images
 
 DEFAULT_GPU_VENDOR = "AMD"
 
@@ -41,11 +42,15 @@ class BuildView(Protocol):
 
 @dataclass(frozen=True)
 class BuildResult:
-    """The manifest of what is there to run, and what failed. ``push_failures`` are images that stayed here."""
+    """The manifest of what is there to run, and what failed. ``push_failures`` are images that stayed here.
+
+    ``interrupted``: it was broken off; what was not built because of that stands among the failures.
+    """
 
     manifest: BuildManifest
     failures: tuple[BuildFailure, ...] = ()
     push_failures: tuple[BuildFailure, ...] = ()
+    interrupted: bool = False
 
     @property
     def failed(self) -> bool:
@@ -59,22 +64,26 @@ def build_images(
     engine: ContainerEngine | None,
     options: BuildOptions,
     view: BuildView,
+    *,
+    interruptions: Interruptions | None = None,
 ) -> BuildResult:
     """Build, or otherwise settle, the image of every card.
 
-    ``engine`` may be None when no image is built (``--use-image``). Raises DiscoveryError when there are no cards, and
-    ConfigurationError or BuildError when nothing can be started at all.
+    ``engine`` may be None when no image is built (``--use-image``). The caller counts ``interruptions``: one ends the
+    build that is under way, and no other begins; before the first build it raises ``KeyboardInterrupt``. Raises
+    DiscoveryError when there are no cards, and ConfigurationError or BuildError when nothing can be started at all.
     """
     if not cards:
         raise DiscoveryError("no model was selected, so there is nothing to build", hint="see madengine discover")
     builds = engine is not None and engine.needs_image and not options.use_image
     vendor = _vendor(settings, view, aloud=builds)
-    plan = plan_images(cards, settings, engine, options, vendor)
-    for text in plan.warnings:
-        view.warn(text)
-    if engine is not None:
-        _log_in(plan, engine, options, view)
-    workshop = _Workshop(engine, options, view)
+    workshop = _Workshop(engine, options, view, interruptions or Interruptions())
+    with workshop.interruptions.raised():
+        plan = plan_images(cards, settings, engine, options, vendor)
+        for text in plan.warnings:
+            view.warn(text)
+        if engine is not None:
+            _log_in(plan, engine, options, view)
     for image in plan.images:
         workshop.settle(image, total=plan.builds)
     blocks = manifest_context(settings, vendor)
@@ -108,8 +117,15 @@ def _args_with_secrets(cards: Sequence[ModelCard], secrets: Mapping[str, str]) -
 class _Workshop:
     """Turns planned images into entries of the manifest, one after the other, and keeps what came of each."""
 
-    def __init__(self, engine: ContainerEngine | None, options: BuildOptions, view: BuildView) -> None:
+    def __init__(
+        self,
+        engine: ContainerEngine | None,
+        options: BuildOptions,
+        view: BuildView,
+        interruptions: Interruptions,
+    ) -> None:
         self._engine = engine
+        self.interruptions = interruptions
         self._logs = options.logs
         self._view = view
         self._built: dict[str, ImageRecord | None] = {}
@@ -127,9 +143,7 @@ class _Workshop:
         if image.job is not None and self._engine is not None:
             tag = image.job.request.tag
             if tag not in self._built:
-                number = len(self._built) + 1
-                self._view.started(number, total, tag)
-                self._built[tag] = self._build(image, image.job, self._engine, (number, total))
+                self._built[tag] = self._build(image, image.job, self._engine, (len(self._built) + 1, total))
             record = self._built[tag]
         if record is not None:
             self.images[image.key] = record
@@ -139,15 +153,23 @@ class _Workshop:
         self, image: PlannedImage, job: ImageJob, engine: ContainerEngine, count: tuple[int, int]
     ) -> ImageRecord | None:
         tag = job.request.tag
+        if self.interruptions.count:
+            self.failures.append(_broken_off(image.card.name, Fate.NOT_STARTED, tag))
+            return None
         log = self._logs / f"{tag}.build.live.log"
+        self._view.started(*count, tag)
         started = time.monotonic()
         try:
-            built = build_image(job, engine, log=log, output=self._view.output)
-        except MADEngineError as error:
+            with self.interruptions.raised():
+                built = build_image(job, engine, log=log, output=self._view.output)
+        except (MADEngineError, KeyboardInterrupt) as error:
             seconds = time.monotonic() - started
             self.seconds += seconds
-            self.failures.append(BuildFailure(image.card.name, str(error), tag, str(log), seconds))
-            self._view.finished(*count, tag, seconds, str(error))
+            failure = BuildFailure(image.card.name, str(error), tag)
+            if isinstance(error, KeyboardInterrupt):
+                failure = _broken_off(image.card.name, Fate.INTERRUPTED, tag)
+            self.failures.append(replace(failure, log_file=str(log), seconds=seconds))
+            self._view.finished(*count, tag, seconds, failure.error)
             return None
         self.seconds += built.seconds
         self.successes.append({"model": image.card.name, "image": tag, "build_duration": round(built.seconds, 3)})
@@ -160,13 +182,21 @@ class _Workshop:
             return built
         self._view.say(f"pushing {image.push_name}")
         try:
-            registry.push(engine, built.job.request.tag, image.push_name, output=self._view.output)
-        except MADEngineError as error:
-            self._view.warn(f"{image.push_name} was not pushed: {error}")
-            self.push_failures.append(BuildFailure(image.card.name, str(error), image.push_name, built.log_file))
+            with self.interruptions.raised():
+                registry.push(engine, built.job.request.tag, image.push_name, output=self._view.output)
+        except (MADEngineError, KeyboardInterrupt) as error:
+            failure = BuildFailure(image.card.name, str(error), image.push_name)
+            if isinstance(error, KeyboardInterrupt):
+                failure = _broken_off(image.card.name, Fate.INTERRUPTED, image.push_name)
+            self._view.warn(f"{image.push_name} was not pushed: {failure.error}")
+            self.push_failures.append(replace(failure, log_file=built.log_file))
             return built
         self.pushed.append(image.push_name)
         return replace(built, registry=image.push_to, registry_image=image.push_name)
+
+
+def _broken_off(model: str, fate: Fate, image: str) -> BuildFailure:
+    return BuildFailure(model, fate.value, image, fate=fate)
 
 
 def _result(
@@ -189,7 +219,7 @@ def _result(
         credentials_required=tuple(sorted({card.text("cred") for card in cards} - {""})),
         summary=without_secrets(_summary(workshop, failures, blocks.secret_names), secrets),
     )
-    return BuildResult(manifest, failures, tuple(workshop.push_failures))
+    return BuildResult(manifest, failures, tuple(workshop.push_failures), workshop.interruptions.count > 0)
 
 
 def _summary(workshop: _Workshop, failures: Sequence[BuildFailure], secret_names: Sequence[str]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,14 @@ class BuildOptions:
     batch: Mapping[str, BatchEntry] = field(default_factory=dict)
 
 
+class Fate(Enum):
+    """Why there is no image: its build failed, or all was broken off while it was built or before that."""
+
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    NOT_STARTED = "not started"
+
+
 @dataclass(frozen=True)
 class BuildFailure:
     """A card without its image, and why. ``image`` and ``log_file`` are empty when it did not come to a build."""
@@ -54,6 +63,7 @@ class BuildFailure:
     image: str = ""
     log_file: str = ""
     seconds: float = 0.0
+    fate: Fate = Fate.FAILED
 
 
 @dataclass(frozen=True)

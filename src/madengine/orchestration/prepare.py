@@ -51,12 +51,17 @@ class Source:
     """A manifest to run from. ``refusals`` (key -> sentence) are models in it that have no image to run in.
 
     ``built`` is the manifest without these, as ``madengine build`` writes it; None when nothing was built.
+    ``interrupted``: the builds were broken off, so nothing is to run. ``cancelled`` are the keys of the models whose
+    build that ended, ``not_started`` of those whose build had not begun; both stand in ``refusals``, too.
     """
 
     manifest: BuildManifest
     refusals: Mapping[str, str] = field(default_factory=dict)
     build_failed: bool = False
     built: BuildManifest | None = None
+    interrupted: bool = False
+    cancelled: frozenset[str] = frozenset()
+    not_started: frozenset[str] = frozenset()
 
 
 def for_this_machine(settings: Settings, inventory: GpuInventory) -> Settings:
@@ -71,19 +76,18 @@ def prepare_runs(source: Source, request: RunRequest, engine: ContainerEngine, i
     _require_models(effective)
     _require_local(effective, request.settings)
     added = _env_file(effective)
-    environ = {**request.environ, **added}
     world = Surroundings(
         package=request.package,
         runs_root=RUNS.absolute(),
         engine=engine.name,
         inventory=inventory,
-        environ=environ,
+        environ={**request.environ, **added},
         # Without a container a script inherits the caller's environment, and the env file stands above that.
         handed_on={} if engine.needs_image else added,
         stamp=f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}",
         tools=load_tools(_tool_files(request)),
         data=_data(request),
-        credentials=load_credentials(request.package, environ),
+        credentials=load_credentials(request.package, request.environ),
         refusals=source.refusals,
     )
     return plan_runs(effective, request.options, world)

@@ -5,19 +5,19 @@ Each run's rows are written as soon as it is judged, so that whatever happens la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from madengine.core.errors import ConfigurationError
-from madengine.core.interruptions import Interruptions, counted_interruptions
+from madengine.core.interruptions import IMPATIENT, Interruptions
 from madengine.deployment.base import RunState, Target
 from madengine.execution.spec import RunSpec
 from madengine.verdict.evidence import Evidence, Interruption, InterruptionKind, Verdict
 from madengine.verdict.judge import judge
 
 PATIENCE = 0.5  # seconds between two looks at a run
-GIVE_UP = 3  # times Ctrl-C after which a run that does not end is left behind
+GIVE_UP = IMPATIENT  # times Ctrl-C after which a run that does not end is left behind
 
 
 @dataclass(frozen=True)
@@ -80,21 +80,45 @@ def check_all(target: Target, specs: Sequence[RunSpec]) -> None:
         raise ConfigurationError("; ".join(lines))
 
 
-def run_all(specs: Sequence[RunSpec], target: Target, recorder: Recorder, narrator: Narrator) -> RunReport:
-    """Run the specs one after the other. Ctrl-C ends the one that runs, records it, and leaves the rest untouched."""
+def run_all(
+    specs: Sequence[RunSpec], target: Target, recorder: Recorder, narrator: Narrator, interruptions: Interruptions
+) -> RunReport:
+    """Run the specs one after the other.
+
+    The caller counts ``interruptions``: one ends the run that is under way, which is recorded, and leaves the rest
+    untouched.
+    """
     finished: list[FinishedRun] = []
-    with counted_interruptions() as interruptions:
-        for number, spec in enumerate(specs, start=1):
-            narrator.started(number, len(specs), spec)
+    for number, spec in enumerate(specs, start=1):
+        if interruptions.count:
+            break
+        narrator.started(number, len(specs), spec)
+        recorder.opened(spec)
+        evidence = _evidence_of(spec, target, narrator, interruptions)
+        run = recorder.closed(spec, evidence, judge(evidence))
+        finished.append(run)
+        narrator.ended(number, len(specs), run)
+    rest = tuple(later.card.name for later in specs[len(finished) :])
+    return RunReport(tuple(finished), rest, interrupted=interruptions.count > 0)
+
+
+def record_broken_off(
+    specs: Sequence[RunSpec], fates: Mapping[str, Interruption], recorder: Recorder, narrator: Narrator
+) -> RunReport:
+    """What is left when the builds before the runs were interrupted: nothing runs.
+
+    ``fates`` are, by key, the models whose build came to a bad end, by the interruption or before it. They leave rows;
+    the others were not started.
+    """
+    finished: list[FinishedRun] = []
+    for number, spec in enumerate(specs, start=1):
+        if spec.key in fates:
             recorder.opened(spec)
-            evidence = _evidence_of(spec, target, narrator, interruptions)
-            run = recorder.closed(spec, evidence, judge(evidence))
-            finished.append(run)
-            narrator.ended(number, len(specs), run)
-            if interruptions.count:
-                rest = tuple(later.card.name for later in specs[number:])
-                return RunReport(tuple(finished), rest, interrupted=True)
-    return RunReport(tuple(finished))
+            evidence = Evidence(spec.run_id, interruption=fates[spec.key])
+            finished.append(recorder.closed(spec, evidence, judge(evidence)))
+            narrator.ended(number, len(specs), finished[-1])
+    rest = dict.fromkeys(spec.card.name for spec in specs if spec.key not in fates)
+    return RunReport(tuple(finished), tuple(rest), interrupted=True)
 
 
 def _evidence_of(spec: RunSpec, target: Target, narrator: Narrator, interruptions: Interruptions) -> Evidence:

@@ -8,10 +8,12 @@ from dataclasses import replace
 from madengine.catalog.card import ModelCard
 from madengine.config.manifest import BuildManifest, ImageRecord
 from madengine.config.settings import Settings
+from madengine.core.interruptions import Interruptions
 from madengine.execution.engine import ContainerEngine
 from madengine.orchestration.build import BuildView, build_images
-from madengine.orchestration.image_plan import BuildFailure, BuildOptions, plan_images
+from madengine.orchestration.image_plan import BuildFailure, BuildOptions, Fate, plan_images
 from madengine.orchestration.prepare import Source
+from madengine.verdict.evidence import Interruption, InterruptionKind
 
 
 def planned_source(
@@ -33,24 +35,44 @@ def built_source(
     engine: ContainerEngine,
     options: BuildOptions,
     view: BuildView,
+    *,
+    interruptions: Interruptions | None = None,
 ) -> Source:
-    """Build what is to be built."""
-    result = build_images(cards, settings, engine, options, view)
+    """Build what is to be built, until an interruption."""
+    result = build_images(cards, settings, engine, options, view, interruptions=interruptions)
     source = with_failures(result.manifest, result.failures, cards)
-    return replace(source, build_failed=result.failed, built=result.manifest)
+    return replace(source, build_failed=result.failed, built=result.manifest, interrupted=result.interrupted)
 
 
 def with_failures(manifest: BuildManifest, failures: Iterable[BuildFailure], cards: Sequence[ModelCard]) -> Source:
     """The manifest with the models whose image is missing: they cannot run, and they leave a row that says why."""
     by_name = {card.name: card for card in cards}
     images, models, refusals = dict(manifest.images), dict(manifest.models), {}
+    fates: dict[Fate, set[str]] = {fate: set() for fate in Fate}
     for failure in failures:
         key = _free_key(failure, models)
         images[key] = ImageRecord({"model": failure.model})
         models[key] = by_name[failure.model]
         log = f" (log: {failure.log_file})" if failure.log_file else ""
         refusals[key] = f"there is no image for it{log}: {failure.error}"
-    return Source(replace(manifest, images=images, models=models), refusals, bool(refusals))
+        fates[failure.fate].add(key)
+    return Source(
+        replace(manifest, images=images, models=models),
+        refusals,
+        bool(refusals),
+        cancelled=frozenset(fates[Fate.INTERRUPTED]),
+        not_started=frozenset(fates[Fate.NOT_STARTED]),
+    )
+
+
+def broken_off(source: Source) -> dict[str, Interruption]:
+    """By key, what became of the models whose build came to a bad end before all was broken off."""
+    kinds = {True: InterruptionKind.CANCELLED, False: InterruptionKind.REFUSED}
+    return {
+        key: Interruption(kinds[key in source.cancelled], sentence)
+        for key, sentence in source.refusals.items()
+        if key not in source.not_started
+    }
 
 
 def _free_key(failure: BuildFailure, taken: Mapping[str, ModelCard]) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -84,6 +86,78 @@ def test_a_defect_shows_its_traceback_on_request_without_secrets(
     assert "canary-4711-secret" not in captured
 
 
+class Panic(BaseException):
+    """What a library in another language makes of an interruption."""
+
+
+@pytest.mark.parametrize("answer", [Panic("called `Result::unwrap()` on an `Err` value"), ImportError("half a module")])
+def test_whatever_comes_of_an_interruption_is_an_interruption(
+    answer: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @click.command()
+    def broken() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise answer from None
+
+    monkeypatch.setattr(entry, "_load", lambda _: broken)
+    assert main(["run"]) == 130
+    assert capsys.readouterr().err == "error: interrupted\n"
+
+
+def test_an_error_in_answer_to_an_interruption_is_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @click.command()
+    def broken() -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise RuntimeError("a defect")  # noqa: B904 - as it happens by chance
+
+    monkeypatch.setattr(entry, "_load", lambda _: broken)
+    assert main(["run"]) == 130
+    assert capsys.readouterr().err == "error: interrupted\n"
+
+
+def test_what_is_no_exception_and_no_interruption_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    _command_that_raises(Panic("x"), monkeypatch)
+    with pytest.raises(Panic):
+        main(["run"])
+
+
+START = """
+import sys
+from madengine.cli.main import console
+sys.stderr.write("\\n")
+sys.stderr.flush()
+console()
+"""
+
+
+@pytest.mark.parametrize("words", [("run", "--engine", "host", "--tags", "m", "--dry-run"), ("discover",)])
+def test_a_ctrl_c_at_any_moment_of_a_start_is_one_sentence(words: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "m.sh").write_text("")
+    (tmp_path / "models.json").write_text('[{"name": "m", "scripts": "m.sh", "n_gpus": "0"}]')
+    interrupted = 0
+    for step in range(12):
+        process = subprocess.Popen(
+            [sys.executable, "-c", START, *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd=tmp_path
+        )
+        assert process.stderr is not None
+        with process:
+            process.stderr.readline()
+            time.sleep(step * step * 0.001)
+            process.send_signal(signal.SIGINT)
+            said = process.stderr.read().decode()
+        assert process.returncode in (0, 130), said
+        assert "Traceback" not in said
+        assert said.count("interrupted") == (process.returncode == 130)
+        interrupted += process.returncode == 130
+    assert interrupted
+
+
 def _command_that_raises(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command()
     def broken() -> None:
@@ -93,7 +167,7 @@ def _command_that_raises(error: BaseException, monkeypatch: pytest.MonkeyPatch) 
 
 
 ALLOWED = {"click", "madengine", "madengine.cli", "madengine.cli.constants", "madengine.cli.main"}
-ALLOWED |= {"madengine.cli.views", "madengine.core", "madengine.core.errors"}
+ALLOWED |= {"madengine.cli.views", "madengine.core", "madengine.core.errors", "madengine.core.interruptions"}
 
 
 def test_help_imports_only_what_it_needs(tmp_path: Path) -> None:

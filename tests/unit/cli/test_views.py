@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -100,3 +103,64 @@ def test_the_word_of_an_outcome_has_its_colour(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "stderr", screen)
     views.verdict("FAILURE", "model: it failed")
     assert screen.getvalue() == "\x1b[31mFAILURE:\x1b[0m model: it failed\n"
+
+
+class Gone(io.StringIO):
+    """A stream that can take nothing any more."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.tries, self._number = 0, number
+
+    def write(self, text: str) -> int:
+        self.tries += 1
+        raise OSError(self._number, os.strerror(self._number))
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EPIPE, errno.ENOSPC])
+def test_a_remark_that_nobody_can_be_told_breaks_nothing_off(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = Gone(number)
+    monkeypatch.setattr(sys, "stderr", gone)
+    views.say("x")
+    views.fail("x")
+    assert gone.tries == 2
+
+
+def test_without_any_standard_error_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    views.say("x")
+    assert capsys.readouterr().out == ""
+
+
+def test_a_pipe_whose_reader_went_away_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", buffering=1) as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        views.say("x")
+        assert Path(f"/proc/self/fd/{writing}").readlink() == Path(os.devnull)
+        views.narrate(b"y")
+
+
+@pytest.mark.parametrize(
+    ("code", "lost", "shown"), [(0, None, 0), (130, None, 130), (0, errno.EIO, 1), (130, errno.EIO, 130)]
+)
+def test_what_is_on_record_keeps_its_exit_code_where_it_cannot_be_shown(
+    code: int, lost: int | None, shown: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def show() -> None:
+        if lost:
+            raise OSError(lost, os.strerror(lost))
+
+    assert views.show_done(code, show) == shown
+    assert ("cannot be written: Input/output error" in capsys.readouterr().err) is bool(lost)
+
+
+def test_an_error_about_a_file_is_not_taken_for_lost_output() -> None:
+    def show() -> None:
+        raise FileNotFoundError(errno.ENOENT, "no such file", "a")
+
+    with pytest.raises(FileNotFoundError):
+        views.show_done(0, show)

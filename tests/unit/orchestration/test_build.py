@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.recording_engine import RecordingEngine
 from madengine.catalog.card import ModelCard
 from madengine.config.context import settings_of
 from madengine.core.errors import BuildError, DiscoveryError
+from madengine.core.interruptions import Interruptions, counted_interruptions
 from madengine.execution.engine import BuildRequest, ContainerEngine, Output
 from madengine.orchestration.build import BuildResult, build_images
 from madengine.orchestration.image_plan import BuildOptions
@@ -66,11 +68,13 @@ def _build(
     context: dict[str, Any] | None = None,
     watcher: Watcher | None = None,
     environ: dict[str, str] | None = None,
+    interruptions: Interruptions | None = None,
     **options: Any,
 ) -> BuildResult:
     settings = settings_of(context or {"gpu_vendor": "AMD", "guest_os": "UBUNTU"}, environ or {})
     chosen = BuildOptions(package=package, logs=package / "logs", **options)
-    return build_images(cards, settings, engine or RecordingEngine(), chosen, watcher or Watcher())
+    engine, watcher = engine or RecordingEngine(), watcher or Watcher()
+    return build_images(cards, settings, engine, chosen, watcher, interruptions=interruptions)
 
 
 def _failing_for(name: str) -> RecordingEngine:
@@ -99,6 +103,51 @@ def test_one_failed_build_does_not_stop_the_others(package: Path) -> None:
     assert result.failed
     assert watcher.steps == ["1/3 ci-a_a", "1/3 built", "2/3 ci-b_b", "2/3 failed", "3/3 ci-c_c", "3/3 built"]
     assert watcher.printed.decode() == "done\ndone\n" or watcher.printed == b"ERROR: no such package\n"
+
+
+def _interrupted_at(name: str) -> RecordingEngine:
+    def builder(request: BuildRequest, output: Output) -> None:
+        if f"-{name}_" in request.tag:
+            signal.raise_signal(signal.SIGTERM)
+
+    return RecordingEngine(builder=builder)
+
+
+def test_an_interruption_ends_its_build_keeps_what_is_built_and_starts_no_other(package: Path) -> None:
+    engine, watcher = _interrupted_at("b"), Watcher()
+    with counted_interruptions() as interruptions:
+        cards = _card("a"), _card("b"), _card("c")
+        result = _build(package, *cards, engine=engine, watcher=watcher, interruptions=interruptions)
+    assert result.interrupted
+    assert list(result.manifest.images) == ["ci-a_a"]
+    failed = [(item["model"], item["image"], item["error"]) for item in result.manifest.summary["failed_builds"]]
+    assert failed == [("b", "ci-b_b", "interrupted"), ("c", "ci-c_c", "not started")]
+    assert [Path(item.log_file).name for item in result.failures] == ["ci-b_b.build.live.log", ""]
+    assert [request.tag for request in engine.builds] == ["ci-a_a", "ci-b_b"]
+    assert watcher.steps == ["1/3 ci-a_a", "1/3 built", "2/3 ci-b_b", "2/3 failed"]
+    assert validate_build_manifest(json.loads(json.dumps(result.manifest.to_dict()))) == []
+
+
+def test_an_interruption_of_a_push_leaves_a_local_image(package: Path) -> None:
+    class Pushing(RecordingEngine):
+        def push(self, reference: str, *, output: Output) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    with counted_interruptions() as interruptions:
+        cards = _card("a"), _card("b")
+        result = _build(package, *cards, engine=Pushing(), registry="h:5000", interruptions=interruptions)
+    assert result.manifest.images["ci-a_a"].local_image
+    assert [item.error for item in result.push_failures] == ["interrupted"]
+    assert [item.error for item in result.failures] == ["not started"]
+
+
+def test_an_interruption_before_the_first_build_leaves_nothing_to_tell_of(package: Path) -> None:
+    engine = RecordingEngine()
+    with counted_interruptions() as interruptions:
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            _build(package, _card("a"), engine=engine, interruptions=interruptions)
+    assert engine.builds == []
 
 
 def test_what_is_built_makes_a_valid_manifest(package: Path) -> None:

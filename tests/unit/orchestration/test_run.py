@@ -11,10 +11,19 @@ import pytest
 from tests.unit.orchestration.worlds import planned
 
 from madengine.core.errors import ConfigurationError
+from madengine.core.interruptions import counted_interruptions
 from madengine.deployment.base import CheckProblem, Handle, Rendering, RunState
 from madengine.execution.spec import RunSpec
-from madengine.orchestration.run import GIVE_UP, FinishedRun, RunReport, check_all, run_all
-from madengine.verdict.evidence import Evidence, InterruptionKind, Measurement, NodeReport, Outcome, Verdict
+from madengine.orchestration.run import GIVE_UP, FinishedRun, RunReport, check_all, record_broken_off, run_all
+from madengine.verdict.evidence import (
+    Evidence,
+    Interruption,
+    InterruptionKind,
+    Measurement,
+    NodeReport,
+    Outcome,
+    Verdict,
+)
 
 MEASURED = Evidence("", measurements=(Measurement(1.0, "x"),), nodes=(NodeReport(0, "h", 0),))
 
@@ -80,7 +89,8 @@ def specs(tmp_path: Path, *names: str) -> list[RunSpec]:
 
 
 def carry_out(story: Story, runs: Sequence[RunSpec]) -> RunReport:
-    return run_all(runs, story, story, story)
+    with counted_interruptions() as interruptions:
+        return run_all(runs, story, story, story, interruptions)
 
 
 def test_one_run_after_the_other_each_judged_and_recorded_before_the_next(tmp_path: Path) -> None:
@@ -111,7 +121,7 @@ def test_what_does_not_run_is_recorded_and_never_submitted(
     assert reason in report.verdicts[0].reason
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interruption_ends_the_run_records_it_and_leaves_the_rest(tmp_path: Path, number: signal.Signals) -> None:
     story = Story(polls=99, on_poll=lambda look: signal.raise_signal(number) if look == 2 else None)
     report = carry_out(story, specs(tmp_path, "a", "b", "c"))
@@ -155,6 +165,25 @@ def test_an_interruption_while_a_run_is_recorded_loses_nothing(tmp_path: Path) -
     report = carry_out(story, specs(tmp_path, "a", "b"))
     assert story.told[-2:] == ["close a SUCCESS", "1/2 done"]
     assert (report.interrupted, report.not_started) == (True, ("b",))
+
+
+def test_an_interruption_before_the_first_run_starts_none(tmp_path: Path) -> None:
+    story = Story()
+    with counted_interruptions() as interruptions:
+        signal.raise_signal(signal.SIGTERM)
+        report = run_all(specs(tmp_path, "a", "b"), story, story, story, interruptions)
+    assert story.told == []
+    assert (report.runs, report.not_started, report.interrupted) == ((), ("a", "b"), True)
+
+
+def test_after_builds_that_were_broken_off_nothing_runs_and_their_ends_are_recorded(tmp_path: Path) -> None:
+    runs = [replace(spec, key=spec.card.name) for spec in specs(tmp_path, "a", "b", "c")]
+    fates = {"b": Interruption(InterruptionKind.CANCELLED, "there is no image for it: interrupted")}
+    story = Story()
+    report = record_broken_off(runs, fates, story, story)
+    assert story.told == ["open b", "close b FAILURE", "2/3 done"]
+    assert report.verdicts[0].reason.startswith("cancelled: there is no image for it")
+    assert (report.not_started, report.interrupted) == (("a", "c"), True)
 
 
 def test_a_target_without_problems_lets_everything_begin(tmp_path: Path) -> None:

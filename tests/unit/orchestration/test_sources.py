@@ -11,10 +11,12 @@ from tests.unit.orchestration.worlds import manifest, package
 
 from madengine.catalog.card import ModelCard
 from madengine.config.context import settings_of
+from madengine.config.manifest import BuildManifest
 from madengine.core.errors import BuildError
 from madengine.execution.engine import BuildRequest, Output
-from madengine.orchestration.image_plan import BuildFailure, BuildOptions
-from madengine.orchestration.sources import built_source, planned_source, with_failures
+from madengine.orchestration.image_plan import BuildFailure, BuildOptions, Fate
+from madengine.orchestration.sources import broken_off, built_source, planned_source, with_failures
+from madengine.verdict.evidence import Interruption, InterruptionKind
 
 
 class Silent:
@@ -119,3 +121,18 @@ def test_the_manifest_that_is_kept_holds_only_what_was_built(tmp_path: Path) -> 
     assert source.built is not None
     assert [model.name for model in source.built.models.values()] == ["a"]
     assert [model.name for model in source.manifest.models.values()] == ["a", "b"]
+
+
+def test_of_builds_that_were_broken_off_only_those_that_had_begun_came_to_an_end(tmp_path: Path) -> None:
+    failures = [
+        BuildFailure("a", "no such package", log_file="a.log"),
+        BuildFailure("b", "interrupted", log_file="b.log", fate=Fate.INTERRUPTED),
+        BuildFailure("c", "not started", fate=Fate.NOT_STARTED),
+    ]
+    source = with_failures(BuildManifest({}, {}), failures, [card("a"), card("b"), card("c")])
+    assert len(source.manifest.models) == 3
+    fates = {source.manifest.models[key].name: fate for key, fate in broken_off(source).items()}
+    assert fates == {
+        "a": Interruption(InterruptionKind.REFUSED, "there is no image for it (log: a.log): no such package"),
+        "b": Interruption(InterruptionKind.CANCELLED, "there is no image for it (log: b.log): interrupted"),
+    }
