@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,8 @@ def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
     bench = _bench(words, environ)
     source, build = _planned(bench, environ)
     plan = bench.plan(source)
-    keeper = ImageKeeper(bench.request, bench.engine, effective_manifest(source.manifest, bench.settings).context)
+    request = replace(bench.request, environ=plan.environ)
+    keeper = ImageKeeper(request, bench.engine, effective_manifest(source.manifest, bench.settings).context)
     target = LocalTarget(bench.engine, lambda _: RunProgress(live=words.live_output, verbose=words.verbose), keeper)
     check_all(target, plan.specs)
     if words.dry_run:
@@ -146,7 +147,7 @@ def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
             machine=machine,
             package_git=package_git,
             digest_of=keeper.digest_of,
-            environ=environ,
+            environ=plan.environ,
         )
         recorder = FileRecorder(facts)
         report = _carried_out(plan, source, target, recorder, interruptions)

@@ -76,18 +76,19 @@ def prepare_runs(source: Source, request: RunRequest, engine: ContainerEngine, i
     _require_models(effective)
     _require_local(effective, request.settings)
     added = _env_file(effective)
+    environ = {**request.environ, **added}
     world = Surroundings(
         package=request.package,
         runs_root=RUNS.absolute(),
         engine=engine.name,
         inventory=inventory,
-        environ={**request.environ, **added},
+        environ=environ,
         # Without a container a script inherits the caller's environment, and the env file stands above that.
         handed_on={} if engine.needs_image else added,
         stamp=f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}",
         tools=load_tools(_tool_files(request)),
         data=_data(request),
-        credentials=load_credentials(request.package, request.environ),
+        credentials=load_credentials(request.package, environ),
         refusals=source.refusals,
     )
     return plan_runs(effective, request.options, world)
