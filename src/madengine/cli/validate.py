@@ -26,7 +26,8 @@ _WIDTH = 1000  # characters of one text that are shown; a pointer holds keys of 
 @click.option("--json", "as_json", is_flag=True, help='Print {"files": [{"file", "kind", "problems": [...]}]}.')
 def validate(files: Sequence[str], strict: bool, as_json: bool) -> int:
     """Check the files that people write: build and batch manifests, model cards, additional context, env files,
-    data.json, tools.json, credential.json, results CSVs and perf.csv.
+    data.json, tools.json, credential.json, results CSVs; and those that madengine writes: perf.csv, perf_entry.json,
+    perf_super.json, run.json, evidence.json.
 
     What a file is, its content says. All problems are listed; exit code 4 when there is an error.
     """

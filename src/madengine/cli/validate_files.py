@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from madengine.cli.validate_kinds import NAMES, Kind, kind_of_columns, kind_of_document, kind_of_text
+from madengine.cli.validate_outputs import OUTPUT_CHECKS
 from madengine.cli.validate_package import PACKAGE_CHECKS
 from madengine.core.documents import BYTE_ORDER_MARK, DocumentError, parse_json, printable, read_text
 from madengine.core.json_positions import lines_of
@@ -71,8 +72,8 @@ def _unrecognised(text: str) -> Problem:
     if not text.strip():
         return Problem("error", "empty", "", None, "the file is empty")
     hint = (
-        "known are build manifests, model cards, additional context, env files, results CSVs, perf.csv, "
-        "batch manifests, data.json, tools.json and credential.json"
+        "known are build manifests, model cards, additional context, env files, results CSVs, perf.csv and "
+        "its JSON kin, batch manifests, data.json, tools.json, credential.json, run.json and evidence.json"
     )
     return Problem("error", "unknown-kind", "", None, "madengine validate does not know this sort of file", hint)
 
@@ -188,7 +189,7 @@ _DOCUMENT_CHECKS: dict[Kind, Callable[[Any, str, Mapping[str, str]], list[Proble
     "cards": _cards,
     "context": _context,
 }
-_DOCUMENT_CHECKS.update(PACKAGE_CHECKS)
+_DOCUMENT_CHECKS.update({**PACKAGE_CHECKS, **OUTPUT_CHECKS})
 for _kind in NAMES:
     _DOCUMENT_CHECKS.setdefault(_kind, _unknown)
 

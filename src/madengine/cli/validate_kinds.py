@@ -8,6 +8,8 @@ from pathlib import PurePath
 from typing import Any, Literal
 
 from madengine.config.data import PROVIDERS
+from madengine.reporting.run_record import KIND as RUN_KIND
+from madengine.verdict.evidence_json import KIND as EVIDENCE_KIND
 
 Kind = Literal[
     "manifest",
@@ -21,6 +23,10 @@ Kind = Literal[
     "env_file",
     "results_csv",
     "perf_csv",
+    "perf_entry",
+    "perf_super",
+    "run_record",
+    "evidence",
     "unknown",
 ]
 
@@ -36,6 +42,10 @@ NAMES: dict[Kind, str] = {
     "env_file": "env file",
     "results_csv": "results CSV",
     "perf_csv": "perf.csv",
+    "perf_entry": "rows of perf.csv",
+    "perf_super": "rows of perf_super",
+    "run_record": "run record",
+    "evidence": "evidence",
     "unknown": "file",
 }
 """Kind -> what people call it."""
@@ -54,7 +64,10 @@ _FILE_NAMES: Mapping[str, Kind] = {
     "credentials.json": "credentials",
 }
 """How the files of a package are called."""
+_OWN_KINDS: Mapping[str, Kind] = {RUN_KIND: "run_record", EVIDENCE_KIND: "evidence"}
+"""What madengine's own documents say of themselves under ``kind``."""
 _PERF_COLUMNS = {"model", "n_gpus", "docker_image", "machine_name", "status", "build_number"}
+_SUPER_KEYS = {"configs", "multi_results"}
 
 
 def kind_of_document(document: Any, name: str, context_keys: Iterable[str]) -> Kind:
@@ -66,11 +79,15 @@ def kind_of_document(document: Any, name: str, context_keys: Iterable[str]) -> K
     if _FILE_NAMES.get(stem) == "credentials":
         return "credentials"
     if isinstance(document, list):
+        if rows := _kind_of_rows(document, stem):
+            return rows
         return "batch_manifest" if _is_batch(document, stem) else _FILE_NAMES.get(stem, "cards")
     return _kind_of_object(document, stem, set(context_keys)) if isinstance(document, dict) else _kind_of_name(stem)
 
 
 def _kind_of_object(document: dict[str, Any], stem: str, context_keys: set[str]) -> Kind:
+    if own := _OWN_KINDS.get(str(document.get("kind"))):
+        return own
     if any(key in document for key in _MANIFEST_KEYS) or ("manifest" in stem and _is_about_builds(document)):
         return "manifest"
     if stem in _FILE_NAMES:
@@ -104,9 +121,12 @@ def kind_of_columns(columns: Iterable[str]) -> Kind:
 
 
 _MARKS: tuple[tuple[str, Kind], ...] = (
+    *_OWN_KINDS.items(),
     ("built_images", "manifest"),
     ("built_models", "manifest"),
     ("deployment_config", "overlay"),
+    ("multi_results", "perf_super"),
+    ("deployment_type", "perf_entry"),
     ("n_gpus", "cards"),
     ("docker_env_vars", "context"),
     ("model_name", "batch_manifest"),
@@ -125,6 +145,16 @@ def _kind_of_name(stem: str) -> Kind:
     if _is_called_batch(stem):
         return "batch_manifest"
     return "manifest" if "manifest" in stem else "context" if "context" in stem else "unknown"
+
+
+def _kind_of_rows(entries: list[Any], stem: str) -> Kind | None:
+    """Rows of perf.csv as JSON, by their columns; a list without any by its name."""
+    first = next((entry for entry in entries if isinstance(entry, dict)), None)
+    if first is not None and first.keys() >= _PERF_COLUMNS:
+        return "perf_super" if _SUPER_KEYS & first.keys() else "perf_entry"
+    if entries or not stem.startswith("perf_"):
+        return None
+    return "perf_super" if "super" in stem else "perf_entry"
 
 
 def _is_called_batch(stem: str) -> bool:

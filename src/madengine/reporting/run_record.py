@@ -182,18 +182,22 @@ def read_run_record(run_dir: Path) -> dict[str, Any]:
     run record of this version or lacks what each one has. Keys that are not known are kept.
     """
     path = run_dir / FILE_NAME
-    document = load_json(path, what=_WHAT)
+    return run_record_of(load_json(path, what=_WHAT), str(path))
+
+
+def run_record_of(document: object, source: str) -> dict[str, Any]:
+    """A document as the run record that it is; ``source`` names it in errors, which are those of a reader."""
     if not isinstance(document, dict) or document.get("kind") != KIND:
-        raise _invalid(path, "", "is not a run record", allowed=f'an object with "kind": "{KIND}"')
+        raise _invalid(source, "", "is not a run record", allowed=f'an object with "kind": "{KIND}"')
     if document.get("version") != VERSION:
         found = repr(document.get("version"))
-        raise _invalid(path, "/version", "is a run record of another version", found=found, allowed=str(VERSION))
+        raise _invalid(source, "/version", "is a run record of another version", found=found, allowed=str(VERSION))
     for name, kinds in _SHAPE.items():
         if name not in document:
-            raise _invalid(path, "", f"lacks '{name}'")
+            raise _invalid(source, "", f"lacks '{name}'")
         if not isinstance(document[name], kinds) or isinstance(document[name], bool):
             allowed = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
-            raise _invalid(path, f"/{name}", "has a value of the wrong kind", allowed=allowed)
+            raise _invalid(source, f"/{name}", "has a value of the wrong kind", allowed=allowed)
     return document
 
 
@@ -249,6 +253,6 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
     return value
 
 
-def _invalid(path: Path, pointer: str, message: str, *, found: str = "", allowed: str = "") -> ValidationError:
+def _invalid(source: str, pointer: str, message: str, *, found: str = "", allowed: str = "") -> ValidationError:
     told = f"{message}, allowed: {allowed}" if allowed else message
-    return ValidationError(told, source=str(path), pointer=pointer, found=found, allowed=allowed)
+    return ValidationError(told, source=source, pointer=pointer, found=found, allowed=allowed)

@@ -15,11 +15,18 @@ from hypothesis import strategies as st
 
 from madengine.cli.validate import validate
 from madengine.cli.validate_files import check_file
+from madengine.reporting.run_record import Machine, RunRecord
 from madengine.schemas import perf_csv_columns, perf_csv_header
+from madengine.verdict.evidence import Evidence
+from madengine.verdict.evidence_json import to_json
 
 Write = Callable[..., Path]
 
 MANIFEST = {"built_images": {"a": {}}, "built_models": {"a": {"name": "a"}}, "context": {}}
+ROW = dict.fromkeys(perf_csv_columns(), "") | {"status": "SUCCESS", "model": "a"}
+SUPER_ROW = {**ROW, "configs": [{"tp": "8"}], "multi_results": {"bs": "1"}}
+EVIDENCE = to_json(Evidence("r"))
+RUN_RECORD = RunRecord("r", "a", Machine("h", "Linux", "3.11", "0"), ("madengine",), "2026-01-31T23:59:59Z").to_dict()
 RESULTS = "model,performance,metric\nx,1.5,tok/s\n"
 
 
@@ -86,6 +93,16 @@ KINDS = [
     ("notes.txt", "hello there\n", "unknown"),
     ("build.json", '{"built_images": {', "manifest"),
     ("models.json", "[", "cards"),
+    ("perf_entry.json", [ROW], "perf_entry"),
+    ("perf_entry.json", [], "perf_entry"),
+    ("x.json", [ROW], "perf_entry"),
+    ("x.json", [SUPER_ROW], "perf_super"),
+    ("perf_super.json", [], "perf_super"),
+    ("perf_super.json", '[\n{"model": "a", "n_gpus": "1", "multi_results": null},\n', "perf_super"),
+    ("run.json", RUN_RECORD, "run_record"),
+    ("r.json", '{"kind": "madengine-run", "rows": [{"n_gpus"', "run_record"),
+    ("evidence.json", EVIDENCE, "evidence"),
+    ("ctx.json", {"kind": "else", "gpu_vendor": "AMD"}, "context"),
     ("bom.json", b"\xef\xbb\xbf" + json.dumps(MANIFEST).encode(), "manifest"),
 ]
 
@@ -94,6 +111,33 @@ KINDS = [
 def test_a_file_is_recognised_by_its_content(name: str, content: Any, kind: str, write: Write) -> None:
     content = perf_csv_header() + "\n" if content == "MODEL" else content
     assert check_file(str(write(name, content)), {}).kind == kind
+
+
+@pytest.mark.parametrize("document", [[ROW], [], [SUPER_ROW, {**SUPER_ROW, "extra": 1}], RUN_RECORD, EVIDENCE])
+def test_what_madengine_writes_has_no_problem(document: Any, write: Write) -> None:
+    assert problems(write("perf_x.json", document)) == []
+
+
+@pytest.mark.parametrize(
+    ("document", "found"),
+    [
+        ({**RUN_RECORD, "version": 2}, [("content", "/version")]),
+        ({**RUN_RECORD, "rows": {}}, [("content", "/rows")]),
+        ({"kind": "madengine-run"}, [("content", "/version")]),
+        ({**EVIDENCE, "nodes": 5}, [("content", "/nodes")]),
+        ({"kind": "madengine-evidence"}, [("content", "/version")]),
+        ([ROW, 5], [("type", "/1")]),
+        ([ROW, {"model": "a"}], [("missing-column", "/1")]),
+        ([ROW, {**ROW, "metric": []}, {**ROW, "status": "OK"}], [("type", "/1/metric"), ("status", "/2/status")]),
+        ([{**SUPER_ROW, "multi_results": "x"}], [("type", "/0/multi_results")]),
+    ],
+)
+def test_what_is_wrong_with_a_file_that_madengine_writes_is_told_by_its_reader(
+    document: Any, found: list[tuple[str, str]], write: Write
+) -> None:
+    listed = problems(write("x.json", document))
+    assert [(code, pointer) for code, pointer, _ in listed] == found
+    assert all(line for _, _, line in listed)
 
 
 def test_every_problem_of_a_manifest_is_listed_with_its_line(write: Write) -> None:
