@@ -74,5 +74,8 @@ class RecordingEngine:
     def remove_image(self, reference: str) -> None:
         raise AssertionError("nothing is removed here")
 
+    def containers(self) -> Mapping[str, Path]:
+        return {}
+
     def start(self, request: ContainerRequest) -> Container:
         raise AssertionError("nothing is started here")

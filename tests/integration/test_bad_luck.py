@@ -139,7 +139,7 @@ def containers(model: str) -> list[str]:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_command_takes_its_container_along(
     work: Path, docker_engine: Mapping[str, str], number: signal.Signals
 ) -> None:
@@ -162,6 +162,30 @@ def test_an_interrupted_command_takes_its_container_along(
     [record] = work.glob("runs/*/run.json")
     assert json.loads(record.read_text())["verdict"]["reason"].startswith("cancelled after ")
     assert "not started: second, third" in err
+
+
+@pytest.mark.docker
+@pytest.mark.usefixtures("docker_engine")
+def test_the_doctor_names_the_container_that_a_killed_command_left_and_no_other(work: Path) -> None:
+    name = f"left-{os.getpid()}"
+    write_json(work / "manifest.json", manifest([card(name)], image="local/debian-py:1"))
+    script(work, "touch ../there\nsleep 300\n")
+    process = started(work, "run", "--engine", "docker", "--manifest-file", "manifest.json")
+    deadline = time.monotonic() + 30
+    while not list(work.glob("runs/*/workspace/there")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    (run_dir,) = (work / "runs").iterdir()
+    container = f"madengine-{run_dir.name}"
+    assert container not in ran(work, "doctor")[1]
+    process.kill()
+    process.communicate()
+    code, out, err = ran(work, "doctor")
+    subprocess.run(["docker", "rm", "--force", container], check=True, capture_output=True)
+    assert code == 0
+    assert container in out
+    assert "docker rm -f " in err
+    assert container in err
 
 
 # --- no room

@@ -143,6 +143,22 @@ class CommandEngine:
             self._run("rm", "--force", "--volumes", identity, timeout=QUICK_LIMIT)
         raise self._refusal(request, started)
 
+    def containers(self) -> dict[str, Path]:
+        """All of madengine's containers, by name, with their run directories. Raises ``ExecutionError``."""
+        import json
+
+        found = self._run("ps", "--all", "--quiet", "--filter", "label=madengine.run", timeout=QUICK_LIMIT)
+        if found.exit_code:
+            raise ExecutionError(f"{self.name} cannot list containers: {engine_words(found)}")
+        identities = found.stdout.split()
+        if not identities:
+            return {}
+        shown = '[{{json .Name}}, {{json (index .Config.Labels "madengine.directory")}}]'
+        # One that was removed meanwhile is an error of the command, and the others are shown all the same.
+        asked = self._run("inspect", "--type", "container", "--format", shown, *identities, timeout=QUICK_LIMIT)
+        pairs = (json.loads(line) for line in asked.stdout.splitlines() if line.strip())
+        return {name.removeprefix("/"): Path(directory) for name, directory in pairs}
+
     def _refusal(self, request: ContainerRequest, started: Completed) -> ExecutionError:
         """The engine's text, and what to do about the mistakes that are made most."""
         text = engine_words(started)

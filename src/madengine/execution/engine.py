@@ -168,6 +168,9 @@ class ContainerEngine(Protocol):
     def start(self, request: ContainerRequest) -> Container:
         """Start a container that waits for commands."""
 
+    def containers(self) -> Mapping[str, Path]:
+        """What madengine has started and nobody has removed, by name, with the run directories."""
+
 
 ENGINES: Mapping[str, str] = {
     "docker": "madengine.execution.docker:docker",

@@ -50,6 +50,10 @@ class HostEngine:
             raise ExecutionError(f"the workspace {request.workspace} is not there")
         return HostContainer(request, self._grace)
 
+    def containers(self) -> Mapping[str, Path]:
+        """There are none."""
+        return {}
+
     def image_facts(self, reference: str) -> ImageFacts | None:
         """There are no images."""
         return None

@@ -270,7 +270,11 @@ def _request(spec: RunSpec, engine: ContainerEngine) -> ContainerRequest:
         cpus=spec.cpus,
         user="" if sets_user(spec.run_options) else spec.user or f"{os.getuid()}:{os.getgid()}",
         options=options if engine.needs_image else spec.run_options,
-        labels={"madengine.run": spec.run_id, "madengine.model": spec.card.name},
+        labels={
+            "madengine.run": spec.run_id,
+            "madengine.model": spec.card.name,
+            "madengine.directory": str(spec.run_dir),
+        },
     )
 
 

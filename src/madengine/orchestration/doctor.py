@@ -11,6 +11,7 @@ from pathlib import Path
 
 from madengine.catalog.discovery import discover
 from madengine.core.errors import MADEngineError
+from madengine.deployment.carrier import Carrier
 from madengine.execution.engine import ContainerEngine
 from madengine.execution.gpu import GpuInventory
 
@@ -50,12 +51,33 @@ def _git() -> Finding:
 def _engines(load: Callable[[str], ContainerEngine]) -> Iterator[Finding]:
     """A container engine that does not work is a warning: the host engine runs scripts all the same."""
     for name in ("docker", "podman"):
-        problem = load(name).problem()
+        engine = load(name)
+        problem = engine.problem()
         if problem is None:
             yield Finding(name, "ok", "answers")
+            yield from _left_over(engine)
         else:
             yield Finding(name, "warning", problem, f"install or start {name}, or run with --engine host")
     yield Finding("host engine", "ok", "runs scripts on this machine without a container")
+
+
+def _left_over(engine: ContainerEngine) -> Iterator[Finding]:
+    """Containers whose run has ended: a ``kill -9`` leaves one, and so does ``--keep-alive``."""
+    subject = f"{engine.name} containers"
+    try:
+        found = engine.containers()
+    except MADEngineError as error:
+        yield Finding(subject, "warning", str(error))
+        return
+    names = sorted(name for name, directory in found.items() if not _is_carried(directory))
+    if names:
+        left = f"left over from runs that have ended: {', '.join(names)}"
+        yield Finding(subject, "warning", left, f"unless you want to keep them: {engine.name} rm -f {' '.join(names)}")
+
+
+def _is_carried(run_dir: Path) -> bool:
+    carrier = Carrier.read(run_dir)
+    return carrier is not None and carrier.may_live()
 
 
 def _gpus(detect: Callable[[], GpuInventory]) -> Finding:

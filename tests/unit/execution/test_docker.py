@@ -219,3 +219,22 @@ def test_the_last_line_is_the_last_that_says_something() -> None:
     last(b"one\ntw")
     last(b"o\n\n")
     assert (last.text(), b"".join(heard)) == ("two", b"one\ntwo\n\n")
+
+
+def test_containers_are_told_with_their_run_directories(client: Client, engine: CommandEngine) -> None:
+    client.answers('["/madengine-a", "/runs/a b"]\n["madengine-b", ""]')
+    assert engine.containers() == {"madengine-a": Path("/runs/a b"), "madengine-b": Path()}
+    listing, asking = client.calls
+    assert listing == ["ps", "--all", "--quiet", "--filter", "label=madengine.run"]
+    assert asking[0] == "inspect"
+
+
+def test_without_containers_nothing_more_is_asked(client: Client, engine: CommandEngine) -> None:
+    assert engine.containers() == {}
+    assert len(client.calls) == 1
+
+
+def test_an_engine_that_cannot_list_containers_says_why(client: Client, engine: CommandEngine) -> None:
+    client.answers(code=1, error="no daemon")
+    with pytest.raises(ExecutionError, match="docker cannot list containers: no daemon"):
+        engine.containers()

@@ -3,25 +3,46 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from madengine.core.errors import ExecutionError
+from madengine.deployment.carrier import Carrier
 from madengine.execution.gpu import GpuInventory
 from madengine.orchestration.doctor import examine
 
+NOTHING: Mapping[str, Path] = {}
+
 
 class Engine:
-    def __init__(self, problem: str | None) -> None:
+    name = "docker"
+
+    def __init__(self, problem: str | None, containers: Mapping[str, Path] | None = None) -> None:
         self._problem = problem
+        self._containers = containers
+
+    def containers(self) -> Mapping[str, Path]:
+        if self._containers is None:
+            raise ExecutionError("docker cannot list containers: no answer in time")
+        return self._containers
 
     def problem(self) -> str | None:
         return self._problem
 
 
-def findings(package: Path, *, problem: str | None = None, gpus: GpuInventory | None = None) -> dict[str, Any]:
-    seen = examine(package, lambda _: Engine(problem), lambda: gpus or GpuInventory())  # type: ignore[arg-type, return-value]
+def findings(
+    package: Path,
+    *,
+    problem: str | None = None,
+    gpus: GpuInventory | None = None,
+    containers: Mapping[str, Path] | None = NOTHING,
+) -> dict[str, Any]:
+    engine = Engine(problem, containers)
+    seen = examine(package, lambda _: engine, lambda: gpus or GpuInventory())  # type: ignore[arg-type, return-value]
     return {finding.subject: finding for finding in seen}
 
 
@@ -41,6 +62,22 @@ def test_an_engine_that_does_not_work_is_a_warning_with_a_way_out(package: Path)
     docker = findings(package, problem="no daemon answers")["docker"]
     assert (docker.state, docker.detail) == ("warning", "no daemon answers")
     assert "--engine host" in docker.remedy
+
+
+def test_containers_of_runs_that_have_ended_are_named_with_the_remedy(package: Path, tmp_path: Path) -> None:
+    folders = {name: tmp_path / name for name in ("running", "killed", "removed")}
+    for name in ("running", "killed"):
+        folders[name].mkdir()
+    Carrier.this_process().write(folders["running"])
+    replace(Carrier.this_process(), started=1).write(folders["killed"])
+    left = findings(package, containers=folders)["docker containers"]
+    assert (left.state, left.detail) == ("warning", "left over from runs that have ended: killed, removed")
+    assert left.remedy.endswith("docker rm -f killed removed")
+
+
+def test_an_engine_that_cannot_list_containers_is_a_warning(package: Path) -> None:
+    left = findings(package, containers=None)["docker containers"]
+    assert (left.state, left.detail) == ("warning", "docker cannot list containers: no answer in time")
 
 
 def test_the_gpus_are_told(package: Path) -> None:
