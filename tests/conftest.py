@@ -13,6 +13,13 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
+@pytest.fixture(autouse=True)
+def not_on_github(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that run on GitHub Actions write into no summary of theirs."""
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def real_mad() -> Path:
     """The public MAD package's own cards, manifests and results, where they lie beside the checkout."""

@@ -180,6 +180,20 @@ def test_a_named_image_makes_a_manifest_without_an_engine(package: Path, monkeyp
     assert manifest.images["good"].local_image
 
 
+def test_on_github_a_failed_build_is_an_annotation_and_the_table_is_in_the_summary(
+    package: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    assert _build("--tags", "bad", "--json") == 2
+    shown = capfd.readouterr()
+    assert json.loads(shown.out)["built_images"] == {}
+    (line,) = [line for line in shown.err.splitlines() if line.startswith("::")]
+    assert line.startswith("::error title=FAILED bad::")
+    assert "exit code: 7" in line
+    assert "| bad | FAILED | ci-bad\\_bad |" in Path("summary.md").read_text()
+
+
 def test_the_host_engine_needs_no_build(package: Path) -> None:
     assert main(["build", "--tags", "all-three", "--engine", "host"]) == 0
     manifest, _ = read_manifest(Path("build_manifest.json"))

@@ -344,6 +344,29 @@ class TestWhatIsPrintedAndWritten:
             "perf.csv", "perf_super.csv", "perf_super.json",
         ]  # fmt: skip
 
+    @pytest.mark.parametrize("name", ["x.csv", "x.json"])
+    def test_what_output_names_stays_also_with_cleanup_perf(self, here: Place, name: str) -> None:
+        assert here.madengine(*TAGS, "--cleanup-perf", "-o", name).code == 0
+        assert [path.name for path in here.work.glob("x*")] == [name]
+        assert "SUCCESS" in (here.work / name).read_text()
+
+    def test_on_github_a_failed_run_is_an_annotation_and_the_table_is_in_the_summary(
+        self, here: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        two_cards(here)
+        (here.work / "summary.md").write_text("before")
+        monkeypatch.setenv("GITHUB_ACTIONS", "true")
+        monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(here.work / "summary.md"))
+        result = here.madengine(*TAGS, "--json")
+        assert json.loads(result.out)["exit_code"] == result.code == 3
+        (line,) = [line for line in result.err.splitlines() if line.startswith("::")]
+        assert line.startswith("::error title=FAILURE bad::")
+        assert "exited 7" in line
+        summary = (here.work / "summary.md").read_text()
+        assert summary.startswith("before\n### madengine run\n\n| model | status | performance |")
+        assert "| good | SUCCESS | 1 | x |" in summary
+        assert "| bad | FAILURE | - | - |" in summary
+
     def test_a_runs_directory_holds_its_whole_story(self, here: Place) -> None:
         here.madengine(*TAGS)
         (folder,) = here.run_dirs()

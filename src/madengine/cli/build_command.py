@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from madengine.catalog.discovery import package_root
-from madengine.cli import views
+from madengine.cli import github, views
 from madengine.cli.build_progress import BuildProgress
 from madengine.cli.build_request import BuildWords, builds_nothing, read_build_request
 from madengine.cli.constants import ExitCode
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from madengine.execution.engine import ContainerEngine
     from madengine.orchestration.build import BuildResult
     from madengine.orchestration.image_plan import BuildOptions
+
+HEADERS = ("MODEL", "STATUS", "IMAGE", "DURATION", "LOG")
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,9 @@ def carry_out(command: BuildCommand, environ: Mapping[str, str]) -> int:
         finally:
             progress.close()
         write_manifest(result.manifest, command.manifest_output)
-    return views.show_done(_exit_code(result), lambda: _show(result, command))
+    exit_code = views.show_done(_exit_code(result), lambda: _show(result, command))
+    _tell_github(result, environ)
+    return exit_code
 
 
 def _exit_code(result: BuildResult) -> int:
@@ -125,6 +129,17 @@ def _summary_document(result: BuildResult, manifest: Path) -> dict[str, Any]:
 
 
 def _show_images(result: BuildResult) -> None:
+    views.table(HEADERS, _table_rows(result), styles=("bold", "", "cyan", "", "dim"))
+
+
+def _tell_github(result: BuildResult, environ: Mapping[str, str]) -> None:
+    """An annotation for each image that could not be built or pushed, and the table in the step's summary."""
+    failed = [item for item in (*result.failures, *result.push_failures) if item.fate is Fate.FAILED]
+    github.annotate((("error", f"{item.fate.value.upper()} {item.model}", item.error) for item in failed), environ)
+    github.append_summary("madengine build", HEADERS, _table_rows(result), environ)
+
+
+def _table_rows(result: BuildResult) -> list[list[str]]:
     """One row per image and one per failure."""
     rows = [
         [
@@ -141,7 +156,7 @@ def _show_images(result: BuildResult) -> None:
         for item in result.failures
     ]
     rows += [[item.model, "NOT PUSHED", item.image, "", item.log_file] for item in result.push_failures]
-    views.table(["MODEL", "STATUS", "IMAGE", "DURATION", "LOG"], rows, styles=("bold", "", "cyan", "", "dim"))
+    return rows
 
 
 def _seconds(value: float) -> str:

@@ -71,7 +71,11 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float | 
     help="Where the rows of this command alone are written.",
 )
 @click.option("--summary-output", "-s", type=FILE, metavar="FILE", help="Write what --json prints to this file, too.")
-@click.option("--cleanup-perf", is_flag=True, help="Remove perf_entry files at the end; perf.csv has all rows.")
+@click.option(
+    "--cleanup-perf",
+    is_flag=True,
+    help="Remove perf_entry files at the end, but for a file that --output names; perf.csv has all rows.",
+)
 @click.option("--sys-env-details", is_flag=True, help="Record each run's system environment in <model>_env.csv.")
 @click.option("--dry-run", is_flag=True, help="Print what would run, with names of variables only; start nothing.")
 @click.option("--strict", is_flag=True, help="Exit 3 also when a run measured but something did not finish.")

@@ -14,7 +14,7 @@ from madengine.cli.build_request import BuildWords, read_build_request
 from madengine.cli.constants import ExitCode
 from madengine.cli.outputs import MANIFEST_MARKS, SUMMARY_MARKS, refuse_unwritable, write_document
 from madengine.cli.run_progress import RunNarrator, RunProgress
-from madengine.cli.run_view import report_document, show_report
+from madengine.cli.run_view import report_document, show_report, tell_github
 from madengine.config.context import load_settings
 from madengine.config.manifest_io import read_manifest, write_manifest
 from madengine.config.settings import Settings
@@ -40,7 +40,7 @@ from madengine.orchestration.recorder import CommandFacts, FileRecorder
 from madengine.orchestration.run import RunReport, check_all, record_broken_off, run_all
 from madengine.orchestration.sources import broken_off, built_source, planned_source
 from madengine.reporting.git_state import git_state
-from madengine.reporting.perf_entry import PerfFiles, check_perf_files, perf_files
+from madengine.reporting.perf_entry import DEFAULT_OUTPUT, PerfFiles, check_perf_files, perf_files
 from madengine.reporting.run_record import this_machine
 from madengine.verdict.exit_code import exit_code_for
 
@@ -151,8 +151,10 @@ def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
         )
         recorder = FileRecorder(facts)
         report = _carried_out(plan, source, target, recorder, interruptions)
-        recorder.finish(keep_entries=not words.cleanup_perf)
-    return _told(report, source, recorder, words)
+        recorder.finish(unwanted=_unwanted(words, files))
+    exit_code = _told(report, source, recorder, words)
+    tell_github(report, environ)
+    return exit_code
 
 
 def refuse_contradictions(words: RunWords) -> None:
@@ -215,6 +217,12 @@ def _refuse_unusable_outputs(words: RunWords, files: PerfFiles) -> None:
     refuse_unwritable(words.summary_output, SUMMARY_MARKS)
     refuse_unwritable(words.manifest_output, MANIFEST_MARKS)
     check_perf_files(files)
+
+
+def _unwanted(words: RunWords, files: PerfFiles) -> tuple[Path, ...]:
+    """The files of this command alone that --cleanup-perf removes: all but one that --output names."""
+    named = Path.cwd() / words.output if words.output != Path(DEFAULT_OUTPUT) else None
+    return tuple(path for path in files.entries if path != named) if words.cleanup_perf else ()
 
 
 def _show_plan(plan: Plan, target: LocalTarget, *, as_json: bool, build_failed: bool) -> int:

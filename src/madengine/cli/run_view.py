@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from madengine.cli import views
+from madengine.cli import github, views
 from madengine.orchestration.run import FinishedRun, RunReport
 from madengine.reporting.run_record import FILE_NAME as RUN_FILE
 from madengine.verdict.evidence import Outcome
@@ -19,11 +19,31 @@ MAX_REMARKS_PER_RUN = 20
 
 def show_report(report: RunReport, perf_csv: Path, *, verbose: bool) -> None:
     """Print the summary: the table on standard output, everything said about it on standard error."""
-    views.table(HEADERS, [row for run in report.runs for row in _table_rows(run)], styles=STYLES, whole=True)
+    views.table(HEADERS, table_rows(report), styles=STYLES, whole=True)
     for run in report.runs:
         _tell(run, verbose)
     for line in next_steps(report, perf_csv):
         views.say(line)
+
+
+def tell_github(report: RunReport, environ: Mapping[str, str]) -> None:
+    """An annotation for each run that failed and each warning of an incomplete one, and the table in the summary."""
+    github.annotate((each for run in report.runs for each in _annotations(run)), environ)
+    github.append_summary("madengine run", HEADERS, table_rows(report), environ)
+
+
+def _annotations(run: FinishedRun) -> Iterator[github.Annotation]:
+    name, verdict = run.spec.card.name, run.verdict
+    title = f"{verdict.outcome.value} {name}"
+    if verdict.outcome in (Outcome.FAILURE, Outcome.NO_METRIC):
+        yield "error", title, verdict.reason
+    elif verdict.outcome is Outcome.INCOMPLETE:
+        yield from (("warning", title, warning) for warning in _first(verdict.warnings, run))
+
+
+def table_rows(report: RunReport) -> list[list[str]]:
+    """The summary's cells, under ``HEADERS``."""
+    return [row for run in report.runs for row in _table_rows(run)]
 
 
 def _table_rows(run: FinishedRun) -> Iterator[list[str]]:

@@ -40,8 +40,7 @@ def validate(files: Sequence[str], strict: bool, as_json: bool) -> int:
         for report in reports:
             _show(report)
         click.echo(_summary(reports))
-    if os.environ.get("GITHUB_ACTIONS"):
-        _annotate(reports, to_stderr=as_json)
+    _tell_github(reports, to_stderr=as_json)
     failed = any(report.count("error") or (strict and report.problems) for report in reports)
     return ExitCode.INVALID_ARGS if failed else ExitCode.SUCCESS
 
@@ -83,18 +82,15 @@ def _many(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _annotate(reports: Sequence[FileReport], *, to_stderr: bool) -> None:
-    """Workflow commands of GitHub Actions, which show a problem beside its line."""
-    for report in reports:
+def _tell_github(reports: Sequence[FileReport], *, to_stderr: bool) -> None:
+    """Annotations, which show a problem beside its line, and one row for each file in the step's summary."""
+    from madengine.cli import github
+    from madengine.cli.validate_kinds import NAMES
+
+    for report in reports if os.environ.get(github.ACTIONS) else ():
         for problem in report.problems:
-            place = f"file={_property(report.file)},line={problem.line or 1},title={_property(problem.code)}"
             text = f"{problem.message} ({problem.pointer})" if problem.pointer else problem.message
-            click.echo(f"::{problem.severity} {place}::{_data(text)}", err=to_stderr)
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+            line = github.command(problem.severity, text, file=report.file, line=problem.line or 1, title=problem.code)
+            click.echo(line, err=to_stderr)
+    rows = ([r.file, NAMES[r.kind], str(r.count("error")), str(r.count("warning"))] for r in reports)
+    github.append_summary("madengine validate", ["file", "kind", "errors", "warnings"], rows, os.environ)

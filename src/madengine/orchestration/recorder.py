@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from madengine.config.manifest import BuildManifest
@@ -125,13 +126,11 @@ class FileRecorder:
         )
         self._attempt(lambda: write_run_record(spec.run_dir, record, secrets=spec.hidden))
 
-    def finish(self, *, keep_entries: bool) -> None:
-        """Write the files of this command alone, or remove them when they are not wanted."""
-        if not keep_entries:
-            for path in self._facts.files.entries:
-                self._attempt(functools.partial(path.unlink, missing_ok=True))
-            return
+    def finish(self, *, unwanted: Sequence[Path] = ()) -> None:
+        """Write the files of this command alone; those of them that are ``unwanted`` are removed."""
         self._attempt(lambda: write_entries(self._facts.files, self._entries))
+        for path in unwanted:
+            self._attempt(functools.partial(path.unlink, missing_ok=True))
 
     def _keep_rows(self, spec: RunSpec, rows: tuple[ResultRow, ...]) -> bool:
         """Append the rows; whether they are in perf.csv."""

@@ -18,6 +18,7 @@ from madengine.cli.run_view import (
     seconds,
     show_report,
     shown_path,
+    tell_github,
 )
 from madengine.orchestration.run import FinishedRun, RunReport
 from madengine.verdict.evidence import Evidence, NodeReport, Outcome, Verdict
@@ -43,6 +44,29 @@ def told(report: RunReport, capsys: pytest.CaptureFixture[str], *, verbose: bool
     show_report(report, Path("perf.csv").absolute(), verbose=verbose)
     shown = capsys.readouterr()
     return shown.out.splitlines(), shown.err
+
+
+def test_github_is_told_of_failures_and_of_the_warnings_of_an_incomplete_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdicts = (
+        Verdict(Outcome.SUCCESS, "fine", warnings=("not told",)),
+        Verdict(Outcome.INCOMPLETE, "fine", warnings=("one", "two\n::error::x")),
+        Verdict(Outcome.FAILURE, "exit 7"),
+        Verdict(Outcome.NO_METRIC, "100%"),
+        Verdict(Outcome.SKIPPED, "not wanted"),
+    )
+    one = run(tmp_path)
+    runs = tuple(replace(one, verdict=verdict) for verdict in verdicts)
+    tell_github(RunReport(runs), {})
+    assert capsys.readouterr() == ("", "")
+    tell_github(RunReport(runs), {"GITHUB_ACTIONS": "true"})
+    assert capsys.readouterr().err.splitlines() == [
+        "::warning title=INCOMPLETE m/model::one",
+        "::warning title=INCOMPLETE m/model::two%0A::error::x",
+        "::error title=FAILURE m/model::exit 7",
+        "::error title=NO_METRIC m/model::100%25",
+    ]
 
 
 def test_there_is_one_table_with_a_line_per_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,8 +34,7 @@ RESULTS = "model,performance,metric\nx,1.5,tok/s\n"
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     """Writes files of a name and content below a folder that is no model package."""
     monkeypatch.chdir(tmp_path)
-    for name in ("MODEL_DIR", "GITHUB_ACTIONS"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("MODEL_DIR", raising=False)
 
     def write(name: str, content: Any) -> Path:
         path = tmp_path / name
@@ -494,6 +493,22 @@ def test_in_github_actions_each_problem_is_an_annotation(write: Write, monkeypat
     result = run("--json", path)
     assert line in result.stderr.split("\n")
     assert json.loads(result.stdout)["files"]
+
+
+def test_the_summary_of_a_github_step_gets_a_row_for_each_file(
+    write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    write("m.json", MANIFEST)
+    write("c.json", {"slurm": {"nodes": "2"}})
+    run("m.json", "c.json")
+    assert (tmp_path / "summary.md").read_text().splitlines()[3:] == [
+        "| file | kind | errors | warnings |",
+        "| --- | --- | --- | --- |",
+        "| m.json | build manifest | 0 | 0 |",
+        "| c.json | additional context | 1 | 0 |",
+        "",
+    ]
 
 
 def test_hostile_text_reaches_the_terminal_escaped(write: Write) -> None:

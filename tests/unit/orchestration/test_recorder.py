@@ -104,7 +104,7 @@ def test_no_secret_is_written_whatever_becomes_of_the_run(tmp_path: Path, fields
     run = spec(tmp_path, **fields)
     keeper = recorder(tmp_path)
     record(keeper, run, evidence(run, text=f"x {CANARY}"))
-    keeper.finish(keep_entries=True)
+    keeper.finish()
     for path in tmp_path.rglob("*"):
         assert path.is_dir() or CANARY not in path.read_text()
 
@@ -174,7 +174,7 @@ def test_at_the_end_the_rows_of_the_command_stand_in_files_of_their_own(tmp_path
     keeper = recorder(tmp_path)
     record(keeper, spec(tmp_path))
     record(keeper, replace(spec(tmp_path), run_id="other", run_dir=tmp_path / "runs" / "other"))
-    keeper.finish(keep_entries=True)
+    keeper.finish()
     assert [row["model"] for row in rows(tmp_path / "perf.csv")] == ["old", "m", "m"]
     assert [row["model"] for row in rows(tmp_path / "perf_entry.csv")] == ["m", "m"]
     assert keeper.files.entry_json.exists()
@@ -185,17 +185,18 @@ def test_files_of_the_command_that_are_not_wanted_are_removed(tmp_path: Path) ->
     for path in keeper.files.entries:
         path.write_text("of an earlier command")
     record(keeper, spec(tmp_path))
-    keeper.finish(keep_entries=False)
-    assert not any(path.exists() for path in keeper.files.entries)
+    keeper.finish(unwanted=keeper.files.entries[1:])
+    assert [path.exists() for path in keeper.files.entries] == [True, False, False, False]
+    assert [row["model"] for row in rows(tmp_path / "perf_entry.csv")] == ["m"]
     assert (tmp_path / "perf.csv").exists()
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_an_entry_that_cannot_be_written_or_removed_is_a_problem_not_an_exception(tmp_path: Path, keep: bool) -> None:
+@pytest.mark.parametrize("wanted", [True, False])
+def test_an_entry_that_cannot_be_written_or_removed_is_a_problem_not_an_exception(tmp_path: Path, wanted: bool) -> None:
     keeper = recorder(tmp_path)
     record(keeper, spec(tmp_path))
     (tmp_path / "perf_entry.csv").mkdir()
-    keeper.finish(keep_entries=keep)
+    keeper.finish(unwanted=() if wanted else keeper.files.entries)
     assert "perf_entry.csv" in keeper.problems[0]
 
 
