@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.integration.packages import (
+    MADENGINE,
     MEASURES,
     Outcome,
     Place,
@@ -172,6 +174,14 @@ class TestTheEnvFile:
         text = "SITE_DIR=/x\nexport BUILD_NUMBER=77\nexport pipeline=pp\n"
         assert here.madengine(*self.given(here, text, MEASURES)).code == 0
         assert [(row["build_number"], row["pipeline"]) for row in here.rows()] == [("77", "pp")]
+
+    def test_of_a_manifest_that_comes_through_a_pipe_it_lies_in_the_current_directory(self, here: Place) -> None:
+        (here.work / "mad.env").write_text("export BUILD_NUMBER=77\n")
+        write_json(here.work / "m.json", manifest(deployment_config={"env_file": "mad.env"}))
+        script = f"{shlex.join(MADENGINE)} run --engine host -m <(cat m.json) -f <(echo '{{}}')"
+        done = subprocess.run(["bash", "-c", script], check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert [row["build_number"] for row in here.rows()] == ["77"]
 
     def test_the_archives_that_it_names_are_where_an_image_is_kept(
         self, here: Place, docker_engine: Mapping[str, str]

@@ -54,7 +54,7 @@ def load_context_file(path: Path) -> dict[str, Any]:
     """Read one ``--additional-context-file`` strictly; it must hold a JSON object."""
     from madengine.core.documents import load_json
 
-    return _object(load_json(path, what="additional context"), str(path))
+    return _object(load_json(path, what="additional context", pipes=True), str(path))
 
 
 def parse_context(text: str) -> dict[str, Any]:

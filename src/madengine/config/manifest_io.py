@@ -24,7 +24,7 @@ def read_manifest(path: Path) -> tuple[BuildManifest, list[str]]:
     from madengine.core.documents import load_json
     from madengine.schemas import validate_build_manifest
 
-    document = load_json(path, what="build manifest")
+    document = load_json(path, what="build manifest", pipes=True)
     warnings = validate_build_manifest(document, source=str(path), migrate=True)
     _refuse_unfilled(document, str(path))
     return _manifest(document, path), warnings

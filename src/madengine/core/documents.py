@@ -28,6 +28,12 @@ MAX_VALUES = 600_000
 MAX_DEPTH = 100
 """Deepest nesting. Real documents have at most six levels."""
 
+WRITER_WAIT = 1.0
+"""Seconds that a pipe may be without a writer before it is given up."""
+
+SILENCE = 30.0
+"""Seconds that the writer of a pipe may be silent."""
+
 _MAX_INTEGER_DIGITS = 19  # 64 bits, what every JSON reader can hold
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{}",'))
 _NO_CHARACTER = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
@@ -70,13 +76,16 @@ def printable(value: object, limit: int = 200) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def read_text(path: str | os.PathLike[str], *, what: str, limit: int = MAX_BYTES, keep_mark: bool = False) -> str:
+def read_text(
+    path: str | os.PathLike[str], *, what: str, limit: int = MAX_BYTES, keep_mark: bool = False, pipes: bool = False
+) -> str:
     """The text of a file, without its byte-order mark unless that is to be kept; line ends stay as they are.
 
-    ``what`` names the kind of document for the error ("manifest", "model cards"). Raises DocumentError when there
-    is no such regular file, when it is larger than ``limit`` bytes, or when it is not UTF-8 text.
+    ``what`` names the kind of document for the error ("manifest", "model cards"). ``pipes``: also what comes through
+    a pipe is read, for a path that a person typed (``<(jq ...)``). Raises DocumentError when there is no such file,
+    when nobody writes to the pipe, when there are more than ``limit`` bytes, or when they are not UTF-8 text.
     """
-    data = _read_bytes(path, what, limit)
+    data = _read_bytes(path, what, limit, pipes)
     if b"\0" in data or data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
         _refuse(path, f"the {what} is {_sort_of_binary(data)}, not UTF-8 text", hint="save it as UTF-8")
     try:
@@ -88,9 +97,9 @@ def read_text(path: str | os.PathLike[str], *, what: str, limit: int = MAX_BYTES
     return text if keep_mark else text.removeprefix(BYTE_ORDER_MARK)
 
 
-def load_json(path: str | os.PathLike[str], *, what: str) -> Any:
-    """The document in a JSON file, read as strictly as :func:`parse_json` does."""
-    return parse_json(read_text(path, what=what), source=str(path), what=what)
+def load_json(path: str | os.PathLike[str], *, what: str, pipes: bool = False) -> Any:
+    """The document in a JSON file, read as strictly as :func:`parse_json` does; ``pipes`` as in :func:`read_text`."""
+    return parse_json(read_text(path, what=what, pipes=pipes), source=str(path), what=what)
 
 
 def parse_json(text: str, *, source: str, what: str) -> Any:
@@ -226,8 +235,8 @@ def _refuse_duplicate(text: str, source: str, key: str) -> NoReturn:
     _refuse(source, f"{reason}, first on line {first}", line=second, hint=hint)
 
 
-def _read_bytes(path: str | os.PathLike[str], what: str, limit: int) -> bytes:
-    """The content of a regular file. Opened without waiting, so that a pipe without a writer cannot hang us."""
+def _read_bytes(path: str | os.PathLike[str], what: str, limit: int, pipes: bool) -> bytes:
+    """The content of a file. Opened without waiting, so that a pipe without a writer cannot hang us."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -236,6 +245,8 @@ def _read_bytes(path: str | os.PathLike[str], what: str, limit: int) -> bytes:
         _refuse(path, f"the {what} cannot be read: {_reason(error)}")
     try:
         status = os.fstat(descriptor)
+        if pipes and stat.S_ISFIFO(status.st_mode):
+            return _read_pipe(path, descriptor, what, limit)
         if not stat.S_ISREG(status.st_mode):
             _refuse(path, f"the {what} is {_sort_of_file(status.st_mode)}, not a file")
         if status.st_size > limit:
@@ -255,9 +266,43 @@ def _read_up_to(path: str | os.PathLike[str], descriptor: int, what: str, limit:
             room -= len(chunk)
     except OSError as error:
         _refuse(path, f"the {what} cannot be read: {_reason(error)}")
-    if room <= 0:
+    return _joined(path, chunks, what, limit)
+
+
+def _read_pipe(path: str | os.PathLike[str], descriptor: int, what: str, limit: int) -> bytes:
+    """Everything that comes through a pipe until its writers have closed it. An idle pipe is not waited for long."""
+    import select
+
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    chunks: list[bytes] = []
+    room = limit + 1
+    while room > 0:
+        patience = SILENCE
+        try:
+            chunk = os.read(descriptor, min(room, 1 << 16))
+            if chunk:
+                chunks.append(chunk)
+                room -= len(chunk)
+                continue
+            if chunks:
+                break
+            patience = WRITER_WAIT  # there is no writer: not yet, or not any more
+        except BlockingIOError:
+            pass
+        events = poller.poll(patience * 1000)
+        if not events:
+            _refuse(path, f"the {what} is a pipe, and nothing came through it within {patience:g} s")
+        if events[0][1] == select.POLLHUP and not chunks:
+            break
+    return _joined(path, chunks, what, limit)
+
+
+def _joined(path: str | os.PathLike[str], chunks: list[bytes], what: str, limit: int) -> bytes:
+    data = b"".join(chunks)
+    if len(data) > limit:
         _refuse(path, f"the {what} has more than {limit:,} bytes, which is the most that is read")
-    return b"".join(chunks)
+    return data
 
 
 def _reason(error: OSError | ValueError) -> str:

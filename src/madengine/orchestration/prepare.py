@@ -141,13 +141,14 @@ def _target(manifest: BuildManifest, settings: Settings) -> str:
 
 
 def _env_file(manifest: BuildManifest) -> dict[str, str]:
-    """What ``deployment_config.env_file`` adds; a relative path is relative to the manifest."""
+    """What ``deployment_config.env_file`` adds; a relative path is relative to the manifest, if that is a file."""
     name = manifest.deployment_config.get("env_file")
     if not name:
         return {}
     from madengine.core.env_file import load_env_file
 
-    base = manifest.source.absolute().parent if manifest.source else Path.cwd()
+    source = manifest.source
+    base = source.absolute().parent if source and not source.is_fifo() else Path.cwd()
     return dict(load_env_file(str(name), base_dir=base))
 
 

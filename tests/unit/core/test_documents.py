@@ -151,6 +151,60 @@ def test_a_directory_is_named_as_one(tmp_path: Path) -> None:
         documents.load_json(tmp_path, what="manifest")
 
 
+@pytest.mark.parametrize("path", ["/dev/fd/{}", "/proc/self/fd/{}"])
+def test_what_comes_through_a_pipe_that_a_person_named_is_read_until_its_end(path: str) -> None:
+    reader, writer = os.pipe()
+    with subprocess.Popen(["sh", "-c", "printf '[1,'; sleep 0.1; printf 2]"], stdout=writer):
+        os.close(writer)
+        assert documents.load_json(path.format(reader), what="manifest", pipes=True) == [1, 2]
+    os.close(reader)
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("sleep 5", "the manifest is a pipe, and nothing came through it within 0.1 s"),
+        ("exec >&-; sleep 5", "the manifest is empty|is a pipe, and nothing came through it within 0.2 s"),
+        ("printf '[1,'; sleep 5", "the manifest is a pipe, and nothing came through it within 0.1 s"),
+        ("printf '[1,'", "is not complete JSON"),
+        ("head -c 17000000 /dev/zero", "has more than 16,777,216 bytes"),
+    ],
+)
+def test_a_pipe_that_gives_no_document_is_given_up(script: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "SILENCE", 0.1)
+    monkeypatch.setattr(documents, "WRITER_WAIT", 0.2)
+    reader, writer = os.pipe()
+    child = subprocess.Popen(["sh", "-c", script], stdout=writer)
+    os.close(writer)
+    with pytest.raises(ConfigurationError, match=message):
+        documents.load_json(f"/dev/fd/{reader}", what="manifest", pipes=True)
+    child.kill()
+    child.wait()
+    os.close(reader)
+
+
+def test_a_named_pipe_may_get_its_writer_later(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["sh", "-c", "sleep 0.1; echo [3] > pipe"], cwd=tmp_path):
+        assert documents.load_json(tmp_path / "pipe", what="manifest", pipes=True) == [3]
+
+
+def test_a_named_pipe_whose_writer_says_nothing_is_empty(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with (
+        subprocess.Popen(["sh", "-c", "sleep 0.1; : > pipe"], cwd=tmp_path),
+        pytest.raises(ConfigurationError, match="the manifest is empty"),
+    ):
+        documents.load_json(tmp_path / "pipe", what="manifest", pipes=True)
+
+
+def test_a_named_pipe_without_a_writer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "WRITER_WAIT", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigurationError, match=r"is a pipe, and nothing came through it within 0\.1 s"):
+        documents.load_json(tmp_path / "pipe", what="manifest", pipes=True)
+
+
 def test_a_pipe_without_a_writer_does_not_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ConfigurationError, match="the manifest is a pipe, not a file"):
