@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
+# Whoever starts the tests in the background or under nohup has these ignored, and every process that a test starts
+# inherits that; the tests of Ctrl-C and of a closed terminal need them as a terminal gives them.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
