@@ -576,3 +576,16 @@ class TestResultsThatCannotBeWritten:
         result = here.madengine(*TAGS)
         assert result.code == 0
         assert "warning: m: --config missing.yaml names no file" in result.err
+
+
+@pytest.mark.parametrize(("strict", "code"), [((), 0), (("--strict",), 3)])
+def test_a_post_script_that_fails_leaves_the_numbers_and_a_warning(
+    here: Place, strict: tuple[str, ...], code: int
+) -> None:
+    make_package(here.package)
+    (here.package / "scripts" / "after.sh").write_text("exit 4\n")
+    result = here.madengine(*TAGS, *strict, "-c", '{"post_scripts": ["scripts/after.sh"]}')
+    assert result.code == code, result.err
+    assert "warning: m: post-script scripts/after.sh exited 4" in result.err
+    assert statuses(here) == ["SUCCESS"]
+    assert "INCOMPLETE" in result.out

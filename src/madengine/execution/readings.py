@@ -64,7 +64,9 @@ class Readings:
             names = ", ".join(path.name for path in kept[:SHOWN]) + (", ..." if len(kept) > SHOWN else "")
             self._notes.append(f"kept in {spec.run_dir / ARTEFACTS}: {names}")
 
-    def evidence(self, node: NodeReport, interruption: Interruption | None, notes: Sequence[str]) -> Evidence:
+    def evidence(
+        self, node: NodeReport, interruption: Interruption | None, troubles: Sequence[str], notes: Sequence[str]
+    ) -> Evidence:
         """All that was read, with what is known of the run itself."""
         results = self._results or ResultsReading()
         stated = (self._log.measurement,) if self._log.measurement is not None else ()
@@ -77,5 +79,6 @@ class Readings:
             log_findings=self._log.findings,
             contract_problems=(*results.problems, *self._problems),
             interruption=interruption,
+            troubles=tuple(troubles),
             notes=(*notes, *self._log.notes, *results.notes, *self._notes),
         )

@@ -1,7 +1,8 @@
 """One model, once: prepare its workspace, start its container, run its scripts in order, gather what was seen.
 
-It hands back evidence and never decides success. Whatever goes wrong after the model's script has ended - a
-post-script, the removal of the container - is a note: it takes no measurement away.
+It hands back evidence and never decides success. What goes wrong after the model's script has ended takes no
+measurement away: a post-script that fails is a trouble that the verdict names, a container that cannot be removed a
+note.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ class _Run:
         inherited = () if engine.needs_image else secret_values(os.environ)
         self.redactor = Redactor((*spec.hidden, *inherited))
         self.notes: list[str] = []
+        self._troubles: list[str] = []
         self._argv: tuple[str, ...] = ()
         self._workspace: Workspace | None = None
         self._container: Container | None = None
@@ -132,7 +134,7 @@ class _Run:
         assert self._readings is not None
         result = self._result
         node = NodeReport(0, os.uname().nodename, result.exit_code, self._detail(), result.out_of_memory, script=True)
-        seen = self._readings.evidence(node, self._interruption(), self.notes)
+        seen = self._readings.evidence(node, self._interruption(), self._troubles, self.notes)
         return without_secrets_in(seen, self.redactor)
 
     def _hooks_before(self) -> bool:
@@ -151,7 +153,8 @@ class _Run:
         for hook in self._spec.post_scripts:
             result = self._hook(hook, "post-script", max(0.0, deadline - time.monotonic()))
             if result.exit_code:
-                self._note(f"post-script {hook.path} {_fate(result)}")
+                self._troubles.append(self.redactor.text(f"post-script {hook.path} {_fate(result)}"))
+                self._observer.note(self._troubles[-1])
 
     def _hook(self, hook: HookScript, kind: str, limit: float) -> ExecResult:
         """Run one hook; its output goes to a log of its own, since a metric comes only from the model's output."""

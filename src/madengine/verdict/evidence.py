@@ -137,7 +137,8 @@ class Evidence:
 
     ``run_id`` names the run that all of it belongs to. ``skipped`` is the reason when the run was skipped on
     purpose. ``expected_results`` is the number of measured rows that the card promised, None when it did not
-    say. ``notes`` are remarks that do not change a verdict, such as "3 metric lines, the last one counts".
+    say. ``troubles`` are what else went wrong beside the model's own script, such as a post-script that failed.
+    ``notes`` are remarks that do not change a verdict, such as "3 metric lines, the last one counts".
     """
 
     run_id: str
@@ -150,6 +151,7 @@ class Evidence:
     log_findings: tuple[LogFinding, ...] = ()
     contract_problems: tuple[ContractProblem, ...] = ()
     interruption: Interruption | None = None
+    troubles: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 

@@ -19,7 +19,7 @@ from madengine.core.errors import ValidationError
 from madengine.verdict.evidence import Evidence
 
 KIND = "madengine-evidence"
-VERSION = 1
+VERSION = 2
 
 # JSON has no way to write these, so they travel as text.
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}

@@ -82,6 +82,7 @@ def _troubles(evidence: Evidence) -> _Words:
     troubles += _node_troubles(evidence)
     if evidence.scheduler is not None and evidence.scheduler.failed:
         troubles.append(words.scheduler_words(evidence.scheduler))
+    troubles += [words.one_line(trouble) for trouble in evidence.troubles]
     if evidence.skipped is not None:
         troubles.append(words.contradicted_skip_words(evidence.skipped))
     return tuple(troubles)
@@ -117,6 +118,7 @@ def _left_traces(evidence: Evidence) -> bool:
         or evidence.empty_rows
         or evidence.log_findings
         or evidence.interruption is not None
+        or evidence.troubles
         or (evidence.scheduler is not None and evidence.scheduler.failed)
         or (started and any(not node.clean for node in evidence.nodes))
     )

@@ -204,7 +204,7 @@ def test_a_post_script_that_fails_takes_no_measurement_away(tmp_path: Path) -> N
     evidence = run(root, post_scripts=(hook(root, "h.sh", "exit 4"),))
     assert [m.value for m in evidence.measurements] == [1.0]
     assert evidence.nodes[0].exit_code == 0
-    assert any("exited 4" in note for note in evidence.notes)
+    assert [trouble.endswith("h.sh exited 4") for trouble in evidence.troubles] == [True]
 
 
 def test_post_scripts_run_after_a_model_that_failed(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_any_evidence_can_be_judged(evidence: Evidence) -> None:
 
 def test_the_document_is_plain_and_says_what_it_is() -> None:
     document = to_json(FULL)
-    assert (document["kind"], document["version"]) == ("madengine-evidence", 1)
+    assert (document["kind"], document["version"]) == ("madengine-evidence", 2)
     assert document["interruption"] == {"kind": "timed out", "detail": "after 60 s"}
     assert document["nodes"][1]["exit_code"] is None
     assert document["measurements"][0]["extra"] == [["mode", "eval"]]
@@ -117,8 +117,8 @@ def changed(pointer: str, value: object) -> dict[str, Any]:
     [
         ("/kind", "something else", "'something else'", "'madengine-evidence'"),
         ("/kind", None, "nothing", "'madengine-evidence'"),
-        ("/version", 2, "2", "1"),
-        ("/version", True, "True", "1"),
+        ("/version", 1, "1", "2"),
+        ("/version", True, "True", "2"),
         ("/run_id", 7, "7", "a string"),
         ("/run_id", None, "nothing", "a string"),
         ("/skipped", False, "False", "a string"),

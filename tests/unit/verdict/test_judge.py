@@ -385,6 +385,23 @@ def test_a_scripts_own_exit_0_is_clean() -> None:
     assert judge(evidence(METRIC, nodes=(NodeReport(0, exit_code=0, script=True),))).outcome is Outcome.SUCCESS
 
 
+TROUBLE = "post-script scripts/h.sh exited 4"
+
+
+def test_row_3_a_trouble_beside_the_script_leaves_the_numbers_and_is_a_warning() -> None:
+    verdict = judge(evidence(METRIC, nodes=(node(0, 0),), troubles=(TROUBLE,)))
+    assert (verdict.outcome, verdict.warnings, verdict.strict_exit_code) == (Outcome.INCOMPLETE, (TROUBLE,), 3)
+
+
+def test_a_trouble_without_a_number_is_a_failure_that_names_it_after_the_nodes() -> None:
+    assert judge(evidence(nodes=(node(0, 0),), troubles=(TROUBLE,))).outcome is Outcome.FAILURE
+    assert judge(evidence(nodes=(node(0, 3),), troubles=(TROUBLE,))).reason == f"the script exited 3; {TROUBLE}"
+
+
+def test_a_trouble_contradicts_a_skip() -> None:
+    assert judge(evidence(skipped="on purpose", troubles=(TROUBLE,))).outcome is Outcome.FAILURE
+
+
 def test_a_scheduler_that_says_completed_does_not_hide_a_failed_node() -> None:
     assert judge(evidence(nodes=(node(0, 3),), scheduler=COMPLETED)).reason == "node 0 (gpu-00) exited 3"
 
