@@ -589,3 +589,19 @@ def test_a_post_script_that_fails_leaves_the_numbers_and_a_warning(
     assert "warning: m: post-script scripts/after.sh exited 4" in result.err
     assert statuses(here) == ["SUCCESS"]
     assert "INCOMPLETE" in result.out
+
+
+def test_a_pre_script_that_nobody_has_is_refused_before_the_model_starts(here: Place) -> None:
+    make_package(here.package)
+    words = [*TAGS, "-c", '{"pre_scripts": ["scripts/befor.sh"]}']
+    assert here.madengine(*words, "--dry-run").code == 3
+    result = here.madengine(*words)
+    assert result.code == 3
+    assert "the pre-script scripts/befor.sh is neither in the package nor madengine's own" in result.err
+    assert statuses(here) == ["FAILURE"]
+
+
+def test_madengines_own_pre_scripts_are_there_for_every_package(here: Place) -> None:
+    make_package(here.package)
+    own = "scripts/common/pre_scripts/system_environment.sh"
+    assert here.madengine(*TAGS, "-c", json.dumps({"pre_scripts": [own]})).code == 0

@@ -36,6 +36,7 @@ from madengine.orchestration.resources import (
     engine_options,
     expected_results,
     log_rules,
+    require_pre_scripts,
 )
 from madengine.orchestration.scripts import script_plan
 from madengine.profiling import ENVIRONMENT_SCRIPT
@@ -190,6 +191,7 @@ def _bare_spec(key: str, card: ModelCard, image: ImageRecord, common: _Common) -
 def _full_spec(bare: RunSpec, common: _Common) -> tuple[RunSpec, list[str]]:
     card, world = bare.card, common.world
     script = script_plan(card, world.package)
+    require_pre_scripts(common.pre_scripts, world.package)
     gpus = grant(world.inventory, card.n_gpus, common.docker_gpus)
     sources = data_sources(card, world.data)
     launcher = _launch(card, gpus, common)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from madengine.catalog.card import ModelCard
 from madengine.config.credentials import Credentials, variables
 from madengine.config.data import DataSource, resolve_data
+from madengine.config.tools import Hook
 from madengine.core.errors import ConfigurationError
 from madengine.core.redact import is_maskable, is_secret_name
 from madengine.core.shell import expand, split_words
 from madengine.execution.engine import Mount
 from madengine.execution.spec import LogScanRules
+from madengine.profiling import SCRIPTS
 
 OPTIONS = "additional_docker_run_options"
 _ENV_WORDS = ("-e", "--env")
@@ -169,3 +171,19 @@ def log_rules(card: ModelCard, context: Mapping[str, Any]) -> LogScanRules:
 def _chosen(key: str, card: ModelCard, context: Mapping[str, Any]) -> Any:
     value = card.raw.get(key)
     return context.get(key) if value is None else value
+
+
+def require_pre_scripts(scripts: Sequence[Hook], package: Path) -> None:
+    """Raise ``ConfigurationError`` for a pre-script that neither the package nor madengine has.
+
+    A path outside ``scripts/`` may be made by the run itself, and so may a post-script: those are found out then.
+    """
+    for script in scripts:
+        path = PurePosixPath(script.path)
+        own = SCRIPTS.joinpath(*path.parts[2:]) if path.parts[:2] == ("scripts", "common") else None
+        there = (package / path).is_file() or (own is not None and own.is_file())
+        if path.parts[:1] == ("scripts",) and not there:
+            raise ConfigurationError(
+                f"the pre-script {script.path} is neither in the package nor madengine's own",
+                hint="its path is relative to the package, such as scripts/common/pre_scripts/x.sh",
+            )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.orchestration.worlds import EIGHT, manifest, plan, planned, world
+from tests.unit.orchestration.worlds import EIGHT, manifest, package, plan, planned, world
 
 from madengine.core.errors import ConfigurationError
 from madengine.execution.gpu import GpuInventory
@@ -139,13 +139,21 @@ def test_a_tool_that_nobody_knows_is_wrong_for_all_models(tmp_path: Path) -> Non
         planned(tmp_path, context={"tools": [{"name": "rocprov"}]}, tools=TOOLS)
 
 
+def with_scripts(root: Path, *names: str) -> None:
+    for name in names:
+        (root / "scripts" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "scripts" / name).touch()
+
+
 def test_tools_stack_as_a_prefix_in_their_order_before_encapsulate_script(tmp_path: Path) -> None:
+    with_scripts(package(tmp_path), "common/pre.sh")
     context = {"tools": [{"name": "rpd"}, {"name": "rocprof"}], "encapsulate_script": "nice -n 5"}
     spec = planned(tmp_path, context=context, tools=TOOLS)
     assert spec.prefix == ("runTracer.sh", "-o", "a b", "rocprof", "--", "nice", "-n", "5")
 
 
 def test_hooks_come_from_the_context_and_from_tools_around_each_other(tmp_path: Path) -> None:
+    with_scripts(package(tmp_path), "first.sh", "common/pre.sh")
     context = {
         "tools": [{"name": "rpd"}, {"name": "rocprof"}],
         "pre_scripts": ["scripts/first.sh"],
