@@ -265,6 +265,15 @@ def test_files_that_root_made_can_be_removed_by_the_caller(reachable: Path) -> N
     assert not run.workspace.exists()
 
 
+@pytest.mark.parametrize("options", [("--user", "1234:1234"), ("-u1234",)])
+def test_a_user_that_the_options_choose_can_write_results(reachable: Path, options: tuple[str, ...]) -> None:
+    script = "id -u > who.txt; mkdir ../made && touch ../made/x run.sh && echo performance: $(cat who.txt) x"
+    run = a_run(reachable, script, run_options=options)
+    evidence = carry_out(run)
+    assert [m.value for m in evidence.measurements] == [1234.0]
+    assert remove_tree(run.workspace) == []
+
+
 def test_an_image_travels_through_an_archive(tmp_path: Path) -> None:
     image = a_name()
     engine = CommandEngine(docker_words.DOCKER)

@@ -25,7 +25,7 @@ from madengine.execution.engine import Container, ContainerEngine, ContainerRequ
 from madengine.execution.readings import OUTPUT_VARIABLE, Readings
 from madengine.execution.runlog import recording
 from madengine.execution.spec import HookScript, RunSpec
-from madengine.execution.workspace import Workspace, prepare
+from madengine.execution.workspace import Workspace, open_to_everyone, prepare
 from madengine.reporting.freshness import is_bare_name
 from madengine.verdict.evidence import Evidence, Interruption, InterruptionKind, NodeReport
 
@@ -91,6 +91,8 @@ class _Run:
         self._argv = model_argv(spec)
         self._observer.phase("workspace")
         self._workspace = prepare(spec, note=self._note)
+        if self._engine.needs_image and sets_user(spec.run_options):
+            open_to_everyone(self._workspace)
         self._observer.phase("container")
         self._container = self._engine.start(_request(spec, self._engine))
         self._readings = Readings(spec, self._workspace, results_variable(spec), self.redactor)

@@ -12,6 +12,7 @@ The package is only read. Every run has a workspace of its own, so that two runs
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,18 @@ def prepare(spec: RunSpec, *, note: Callable[[str], None]) -> Workspace:
     except OSError as error:
         raise ExecutionError(f"the workspace {workspace.root} cannot be prepared: {error}") from error
     return workspace
+
+
+def open_to_everyone(workspace: Workspace) -> None:
+    """Let any user write into a workspace: for a run whose options choose another user than the caller.
+
+    Links are left alone, what they lead to may lie elsewhere.
+    """
+    for folder, _, files in os.walk(workspace.root):
+        for path in (Path(folder), *(Path(folder, name) for name in files)):
+            if not path.is_symlink():
+                mode = path.stat().st_mode
+                path.chmod(mode | 0o666 | (0o111 if mode & 0o100 else 0))
 
 
 def _fill(spec: RunSpec, folder: Path, workspace: Workspace) -> None:
