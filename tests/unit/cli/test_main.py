@@ -141,9 +141,15 @@ def test_a_ctrl_c_at_any_moment_of_a_start_is_one_sentence(words: tuple[str, ...
     (tmp_path / "m.sh").write_text("")
     (tmp_path / "models.json").write_text('[{"name": "m", "scripts": "m.sh", "n_gpus": "0"}]')
     interrupted = 0
+    # Without coverage, whose saving at the end would be what is interrupted.
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     for step in range(12):
         process = subprocess.Popen(
-            [sys.executable, "-c", START, *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd=tmp_path
+            [sys.executable, "-c", START, *words],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            cwd=tmp_path,
+            env=bare,
         )
         assert process.stderr is not None
         with process:
