@@ -97,6 +97,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     write_json(fresh.package / "data.json", DATA)
     write_json(fresh.package / "credential.json", CREDENTIALS)
     write_json(fresh.package / "models.json", [FULL_CARD])
+    (fresh.package / "scripts" / "a.sh").touch()
     return fresh
 
 
