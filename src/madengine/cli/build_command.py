@@ -51,18 +51,6 @@ class BuildCommand:
     as_json: bool
     verbose: bool
 
-    def words(self) -> BuildWords:
-        """The part that says which images to make and how."""
-        return BuildWords(
-            self.tags,
-            self.ignore_deprecated,
-            self.registry,
-            self.clean_docker_cache,
-            self.target_archs,
-            self.use_image,
-            self.batch_manifest,
-        )
-
 
 def carry_out(command: BuildCommand, environ: Mapping[str, str]) -> int:
     """The whole command; returns its exit code. Raises ``MADEngineError`` before anything is started."""
@@ -71,7 +59,7 @@ def carry_out(command: BuildCommand, environ: Mapping[str, str]) -> int:
     settings = load_settings(command.additional_context, command.additional_context_file, environ)
     for warning in settings.warnings:
         views.warn(warning)
-    cards, options = read_build_request(package_root(command.model_dir, environ), command.words(), environ)
+    cards, options = read_build_request(package_root(command.model_dir, environ), BuildWords.of(command), environ)
     engine = _engine(command, options, settings, environ)
     if command.verbose:
         views.say(f"selected: {', '.join(card.name for card in cards)}; logs: {options.logs}")

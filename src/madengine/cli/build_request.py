@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +36,11 @@ class BuildWords:
     target_archs: Sequence[str] = ()
     use_image: str | None = None
     batch_manifest: Path | None = None
+
+    @classmethod
+    def of(cls, typed: object) -> BuildWords:
+        """From a command that has these options among others, under the same names."""
+        return cls(**{option.name: getattr(typed, option.name) for option in fields(cls)})
 
 
 def read_build_request(

@@ -79,18 +79,6 @@ class RunWords:
     as_json: bool
     verbose: bool
 
-    def build_words(self) -> BuildWords:
-        """The part that concerns building."""
-        return BuildWords(
-            self.tags,
-            self.ignore_deprecated,
-            self.registry,
-            self.clean_docker_cache,
-            self.target_archs,
-            self.use_image,
-            self.batch_manifest,
-        )
-
     def run_options(self) -> RunOptions:
         """The part that concerns running."""
         return RunOptions(
@@ -159,7 +147,7 @@ def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
 
 def refuse_contradictions(words: RunWords) -> None:
     """Options that exclude each other are an error before anything else happens."""
-    if words.manifest_file and (words.manifest_output or words.build_words() != BuildWords()):
+    if words.manifest_file and (words.manifest_output or BuildWords.of(words) != BuildWords()):
         raise ConfigurationError("--manifest-file says what to run, so it goes with no option that selects or builds")
     if not (words.manifest_file or words.tags or words.batch_manifest):
         raise ConfigurationError(
@@ -194,7 +182,7 @@ def _planned(bench: _Bench, environ: Mapping[str, str]) -> tuple[Source, Any]:
         for warning in warnings:
             views.warn(warning)
         return Source(manifest), None
-    cards, options = read_build_request(bench.request.package, words.build_words(), environ)
+    cards, options = read_build_request(bench.request.package, BuildWords.of(words), environ)
     planned = planned_source(cards, bench.settings, bench.engine, options)
 
     def build(interruptions: Interruptions) -> Source:
