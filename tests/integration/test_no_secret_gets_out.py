@@ -163,7 +163,8 @@ def command(
     assert done.returncode == code, done.stderr.decode()[-3000:]
     assert leaks(done.stdout) == []
     assert leaks(done.stderr) == []
-    told = [argv for argv in processes.seen if argv != own and leaks(argv)]
+    # A test worker that renames itself is seen half renamed when the command is just being started from it.
+    told = [argv for argv in processes.seen if argv != own and not argv.startswith(b"[pytest-xdist") and leaks(argv)]
     assert [argv for argv in told if not (script_is_told and argv.startswith(b"bash\0run.sh\0"))] == []
     assert files_with_leaks(folder) == {}
     return done.stdout
