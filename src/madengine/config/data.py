@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from madengine.core.errors import ConfigurationError
 
-MOST_FILES = 100_000  # of a local data source that is measured; a walk over more would hold up a run
 PROVIDERS = ("custom", "local", "minio", "nas", "aws")
 
 
@@ -76,26 +74,3 @@ def _local(name: str, index: int, local: Mapping[str, Any]) -> DataSource:
     if not local.get("path") or not os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         raise ConfigurationError(f"the local data of {name!r} is not there: {local.get('path') or 'no path given'}")
     return DataSource(name, "local", path.resolve(), str(local.get("home") or f"/data_dlm_{index}"))
-
-
-def folder_size(folder: Path, most: int = MOST_FILES) -> int | None:
-    """Bytes of the files below a folder, links not followed; None for more than ``most`` files, which take too long."""
-    total = count = 0
-    for place, _, names in os.walk(folder):
-        count += len(names)
-        if count > most:
-            return None
-        for name in names:
-            with suppress(OSError):
-                total += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 - a tree may be large
-    return total
-
-
-def size_text(size: int) -> str:
-    """A size as ``du -h`` writes it: ``512``, ``1.5K``, ``12G``."""
-    value, unit = float(size), ""
-    for unit in ("", "K", "M", "G", "T", "P"):
-        if value < 1024 or unit == "P":
-            break
-        value /= 1024
-    return f"{value:.1f}{unit}" if unit and value < 10 else f"{value:.0f}{unit}"

@@ -37,8 +37,6 @@ def run_facts(spec: RunSpec, *, duration: float, git_commit: str, machine: str, 
         test_duration=round(duration, 3),
         dataname=str(spec.data.get("dataname") or card.text("data")),
         data_provider_type=str(spec.data.get("data_provider_type") or ""),
-        data_size=str(spec.data.get("data_size") or ""),
-        data_download_duration=str(spec.data.get("data_download_duration") or ""),
         build_number=environ.get(BUILD_VARIABLE) or 0,
         additional_docker_run_options=card.text("additional_docker_run_options"),
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from madengine.catalog.card import ModelCard
 from madengine.config.credentials import Credentials, variables
-from madengine.config.data import DataSource, folder_size, resolve_data, size_text
+from madengine.config.data import DataSource, resolve_data
 from madengine.config.tools import Hook
 from madengine.core.errors import ConfigurationError
 from madengine.core.redact import is_maskable, is_secret_name
@@ -129,14 +129,10 @@ def data_variables(sources: Sequence[DataSource]) -> dict[str, str]:
 
 
 def data_facts(sources: Sequence[DataSource]) -> dict[str, str]:
-    """What perf.csv says about the data. Local data costs no download; its size is empty when it is not known."""
-    sizes = [folder_size(source.path) for source in sources if source.path]
-    known = [size for size in sizes if size is not None]
+    """What perf.csv says about the data."""
     return {
         "dataname": ",".join(source.name for source in sources),
         "data_provider_type": ",".join(source.provider for source in sources if source.provider),
-        "data_size": size_text(sum(known)) if sizes and len(known) == len(sizes) else "",
-        "data_download_duration": "0" if sizes else "",
     }
 
 

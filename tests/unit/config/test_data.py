@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from madengine.config.data import DataSource, folder_size, load_data_config, resolve_data, size_text
+from madengine.config.data import DataSource, load_data_config, resolve_data
 from madengine.core.errors import ConfigurationError
 
 
@@ -50,20 +50,3 @@ def test_a_data_file_of_another_shape_is_refused(tmp_path: Path, document: objec
     path.write_text(json.dumps(document))
     with pytest.raises(ConfigurationError, match=r"data\.json"):
         load_data_config(path)
-
-
-def test_the_size_of_a_folder_is_that_of_its_files(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "x").write_bytes(b"1" * 1000)
-    (tmp_path / "y").write_bytes(b"2" * 536)
-    (tmp_path / "z").symlink_to("/dev/zero")
-    assert folder_size(tmp_path) == 1536 + len("/dev/zero")  # a link counts as itself
-    assert folder_size(tmp_path, most=1) is None
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(0, "0"), (512, "512"), (1536, "1.5K"), (20 * 1024, "20K"), (3 << 30, "3.0G"), (5000 << 50, "5000P")],
-)
-def test_a_size_reads_as_du_writes_it(size: int, text: str) -> None:
-    assert size_text(size) == text

@@ -111,16 +111,12 @@ REMOTE = DataSource("hub")
 @pytest.mark.parametrize(
     ("sources", "variables", "facts"),
     [
-        ((), {}, {"dataname": "", "data_provider_type": "", "data_size": "", "data_download_duration": ""}),
-        (
-            (REMOTE,),
-            {"MAD_DATANAME": "hub"},
-            {"dataname": "hub", "data_provider_type": "", "data_size": "", "data_download_duration": ""},
-        ),
+        ((), {}, {"dataname": "", "data_provider_type": ""}),
+        ((REMOTE,), {"MAD_DATANAME": "hub"}, {"dataname": "hub", "data_provider_type": ""}),
         (
             (REMOTE, LOCAL),
             {"MAD_DATANAME": "hub,a", "MAD_DATAHOME": "/data_dlm_0"},
-            {"dataname": "hub,a", "data_provider_type": "local", "data_size": "0", "data_download_duration": "0"},
+            {"dataname": "hub,a", "data_provider_type": "local"},
         ),
     ],
 )
