@@ -70,9 +70,7 @@ def console() -> NoReturn:
     it. Nor does it look for garbage after every few hundred objects: what is imported and read stays until the end.
     """
     try:
-        import gc
-
-        gc.set_threshold(100_000)
+        _prepared()
         code = main()
         for stream in (sys.stdout, sys.stderr):
             try:
@@ -82,6 +80,25 @@ def console() -> NoReturn:
     except KeyboardInterrupt:  # before main() listens, or while a reader takes its time over the last lines
         code = _interrupted()
     os._exit(code)
+
+
+def _prepared() -> None:
+    """What must be loaded before main() can listen, with signals held back: an import that is torn prints a traceback.
+
+    One that came meanwhile is raised at the end, by Python's own handler. ``_signal`` is built into the interpreter
+    and loaded already, while ``signal`` would be an import itself.
+    """
+    import _signal  # type: ignore[import-not-found]
+
+    held = _signal.pthread_sigmask(_signal.SIG_BLOCK, (_signal.SIGINT,))
+    try:
+        import gc
+
+        gc.set_threshold(100_000)
+        if sys.argv[1:] != ["--version"]:  # which does not listen
+            import madengine.core.interruptions  # noqa: F401
+    finally:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, held)
 
 
 def _guarded(words: list[str], interruptions: Interruptions) -> int:
