@@ -171,12 +171,13 @@ def test_a_ctrl_c_before_the_command_listens_waits_for_the_imports_and_then_coun
         "def find_spec(*_):\n"
         "    del sys.meta_path[0]\n"
         "    os.kill(os.getpid(), signal.SIGINT)  # in the middle of the first import\n"
+        "    print('held back')\n"
         "sys.meta_path.insert(0, type('Finder', (), {'find_spec': staticmethod(find_spec)}))\n"
         "entry.console()"
     )
     words = [sys.executable, "-c", code, "discover"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (130, "error: interrupted\n")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "held back\n", "error: interrupted\n")
 
 
 def _command_that_raises(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
