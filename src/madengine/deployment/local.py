@@ -13,17 +13,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar
 
+from madengine.catalog.card import ModelCard
 from madengine.core.documents import load_json
-from madengine.core.errors import MADEngineError
+from madengine.core.errors import ConfigurationError, MADEngineError
 from madengine.core.files import write_atomic
 from madengine.core.redact import Redactor
-from madengine.deployment.base import CheckProblem, Handle, Rendering, RunState
+from madengine.deployment.base import CheckProblem, Handle, Observed, Progress, Rendering, RunState, Workshop
 from madengine.deployment.carrier import Carrier
 from madengine.deployment.describe import describe
 from madengine.execution.engine import ContainerEngine
 from madengine.execution.runner import Observer, run_model
-from madengine.execution.spec import RunSpec
+from madengine.execution.spec import Place, RunSpec
 from madengine.verdict.evidence import Evidence, Interruption, InterruptionKind, NodeReport
 from madengine.verdict.evidence_json import from_json, to_json
 
@@ -36,17 +38,46 @@ LOOK = 0.1  # seconds between two looks at a run of another process
 class LocalTarget:
     """Runs models on this machine, each in a thread that watches its engine."""
 
-    name = "local"
+    name: ClassVar[str] = "local"
+    remote: ClassVar[bool] = False
 
     def __init__(
-        self, engine: ContainerEngine, observer_for: Callable[[RunSpec], Observer], ensure_image: ImageKeeper
+        self,
+        engine: ContainerEngine,
+        observer_for: Callable[[RunSpec], Observer],
+        ensure_image: ImageKeeper,
+        deployment: Mapping[str, Any] | None = None,
     ) -> None:
         """``ensure_image`` makes a spec's image available on this machine or raises ``MADEngineError``."""
+        self._deployment = deployment or {}
         self._engine = engine
         self._observer_for = observer_for
         self._ensure_image = ensure_image
         self._runs: dict[str, _LiveRun] = {}
         self._changed = threading.Condition()
+
+    @classmethod
+    def runs_root(cls, deployment: Mapping[str, Any]) -> Path:  # noqa: ARG003 - nothing there names another folder
+        """The folder ``runs`` where the command was given."""
+        return Path("runs").absolute()
+
+    @classmethod
+    def create(cls, workshop: Workshop) -> LocalTarget:
+        """The target for one command, whose workshop has an engine, an observer and a keeper of images."""
+        engine, observer_for, keeper = workshop.engine, workshop.observer_for, workshop.ensure_image
+        assert engine is not None and observer_for is not None and keeper is not None
+        return cls(engine, observer_for, keeper, workshop.deployment)
+
+    def place(self, card: ModelCard) -> Place:
+        """This machine. A run of several nodes does not silently become one of a single node."""
+        block = self._deployment.get("distributed") or card.block("distributed")
+        nodes = int(block.get("nnodes") or card.block("slurm").get("nodes") or 1)
+        if nodes > 1:
+            raise ConfigurationError(
+                f"the card is for {nodes} nodes, and on this machine a run has one",
+                hint="""to run it on one all the same: --additional-context '{"distributed": {"nnodes": 1}}'""",
+            )
+        return Place()
 
     def check(self, specs: Sequence[RunSpec]) -> tuple[CheckProblem, ...]:
         """Whether the engine works and every image is named."""
@@ -89,6 +120,14 @@ class LocalTarget:
                 self._changed.wait(min(LOOK, max(0.0, deadline - time.monotonic())))
                 states = self._states(handles)
         return states
+
+    def progress(self, handles: Sequence[Handle]) -> Mapping[str, Progress]:
+        """The state of each, which is all that there is to say: an observer shows more."""
+        return {handle.run_id: Progress(state=self._state(handle).value) for handle in handles}
+
+    def observed(self, handle: Handle) -> Observed:  # noqa: ARG002 - the recorder's own machine is the run's
+        """Nothing beyond what the submitting process knows of itself."""
+        return Observed()
 
     def collect(self, handle: Handle) -> Evidence:
         """The run's evidence; a run whose process is gone without leaving any never reported."""

@@ -66,14 +66,34 @@ class LogScanRules:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a run's nodes are, as seen from one of them: this machine alone unless a target says otherwise.
+
+    ``nnodes`` nodes with ``gpus_per_node`` GPUs each (None: as many as are granted there); ``rank`` counts from 0 and
+    ``hosts`` are the nodes' addresses in rank order. ``environment`` are variables that come from presets: whatever a
+    person configured beats them. ``elsewhere`` means that the nodes are not this machine, whose GPUs say nothing then.
+    """
+
+    deployment: str = "local"
+    nnodes: int = 1
+    gpus_per_node: int | None = None
+    rank: int = 0
+    master_addr: str = "localhost"
+    master_port: int | None = None
+    hosts: tuple[str, ...] = ("localhost",)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: bool = False
+
+
+@dataclass(frozen=True)
 class RunSpec:
     """One model in one image.
 
     ``run_id`` is also the name of ``run_dir``. ``key`` is the manifest's key. ``environment`` holds what the script is
     given, ``secrets`` (name -> value) what it is given besides and what must never be written anywhere. ``prefix`` are
-    the shell words of tools and ``encapsulate_script`` that stand before the script's interpreter. ``timeout`` is in
-    seconds, None for no limit. ``skip`` is the reason when the run is skipped on purpose, ``refusal`` the one when it
-    cannot be started.
+    the shell words of tools and ``encapsulate_script`` that stand before the script's interpreter. ``files`` (name ->
+    text) are what the launcher wants in the script's folder. ``timeout`` is in seconds, None for no limit. ``skip`` is
+    the reason when the run is skipped on purpose, ``refusal`` the one when it cannot be started.
     """
 
     run_id: str
@@ -99,6 +119,8 @@ class RunSpec:
     expected_results: int | None = None
     log_scan: LogScanRules = LogScanRules()
     launcher: str = "none"
+    place: Place = Place()
+    files: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
     keep_alive: bool = False
     keep_workspace: bool = False

@@ -7,7 +7,7 @@ refusal, so that it leaves a row and the others run.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from madengine.core.errors import ConfigurationError, MADEngineError
 from madengine.core.files import safe_name
 from madengine.core.shell import split_words
 from madengine.execution.gpu import GpuInventory, grant
-from madengine.execution.spec import GpuGrant, HookScript, RunSpec, ScriptPlan
+from madengine.execution.spec import GpuGrant, HookScript, Place, RunSpec, ScriptPlan
 from madengine.launchers.registry import DISPLAY_NONE, canonical_name, launch
 from madengine.launchers.topology import Launch, Topology
 from madengine.orchestration.environment import assemble, machine_facts, rocm_path
@@ -66,6 +66,7 @@ class Surroundings:
     ``environ`` is the inherited environment with the env file on top, ``handed_on`` what of it every script is given
     as it is, ``stamp`` the command's UTC time for run ids, ``tools`` and ``data`` are the loaded definitions,
     ``credentials`` the loaded credential file, ``refusals`` (manifest key -> sentence) models that cannot run.
+    ``place_of`` says on which nodes a card runs; it may raise what makes that impossible.
     """
 
     package: Path
@@ -79,6 +80,7 @@ class Surroundings:
     data: Mapping[str, Any] | None = None
     credentials: Credentials = field(default_factory=dict, repr=False)
     refusals: Mapping[str, str] = field(default_factory=dict)
+    place_of: Callable[[ModelCard], Place] = lambda card: Place()  # noqa: ARG005
 
 
 @dataclass(frozen=True)
@@ -140,9 +142,10 @@ class _Common:
         given = (block.get("docker_gpus") for block in (self.context, self.deployment))
         return next((str(gpus) for gpus in given if gpus not in (None, "")), "")
 
-    def configured(self, card: ModelCard) -> tuple[Mapping[str, str], ...]:
-        """The variables that people wrote down, the strongest last."""
+    def configured(self, card: ModelCard, presets: Mapping[str, str] | None = None) -> tuple[Mapping[str, str], ...]:
+        """The variables of presets and then those that people wrote down, the strongest last."""
         return (
+            presets or {},
             self.tools.environment,
             card.env_vars,
             env_map(self.context.get("docker_env_vars")),
@@ -192,10 +195,10 @@ def _full_spec(bare: RunSpec, common: _Common) -> tuple[RunSpec, list[str]]:
     card, world = bare.card, common.world
     script = script_plan(card, world.package)
     require_pre_scripts(common.pre_scripts, world.package)
-    gpus = grant(world.inventory, card.n_gpus, common.docker_gpus)
+    place = world.place_of(card)
+    gpus = grant(_inventory_at(place, world.inventory), card.n_gpus, common.docker_gpus)
     sources = data_sources(card, world.data)
-    launcher = _launch(card, gpus, common)
-    _require_one_node(card, common)
+    launcher = _launch(card, gpus, place, common)
     facts = (
         world.handed_on,
         machine_facts(card.name, gpus, str(common.context.get("guest_os") or "UBUNTU")),
@@ -204,7 +207,7 @@ def _full_spec(bare: RunSpec, common: _Common) -> tuple[RunSpec, list[str]]:
         data_variables(sources),
         credential_variables(card, world.credentials),
     )
-    environment = assemble(facts, common.configured(card), world.environ)
+    environment = assemble(facts, common.configured(card, place.environment), world.environ)
     options = engine_options(card, world.environ, environment.secrets)
     rules = log_rules(card, common.context)
     compile_rules(rules)
@@ -222,36 +225,45 @@ def _full_spec(bare: RunSpec, common: _Common) -> tuple[RunSpec, list[str]]:
         post_scripts=tuple(HookScript(hook.path, hook.args) for hook in common.post_scripts),
         expected_results=expected_results(card, common.context),
         log_scan=rules,
+        place=place,
+        files=launcher.files,
         data=data_facts(sources),
     )
     missing = [*environment.unset, *((OPTIONS, name) for name in options.unset)]
     return spec, [f"{where} refers to ${{{name}}}, which is not set here" for where, name in missing]
 
 
-def _launch(card: ModelCard, gpus: GpuGrant, common: _Common) -> Launch:
-    """The launcher on this one node; without a ``distributed`` block a script is given no launcher variables."""
+def _inventory_at(place: Place, here: GpuInventory) -> GpuInventory:
+    """The GPUs that a node has: this machine's, or those that are asked for when the nodes are elsewhere."""
+    if not place.elsewhere:
+        return here
+    count = place.gpus_per_node or 0
+    return GpuInventory(vendor=here.vendor if count else "CPU", count=count)
+
+
+def _launch(card: ModelCard, gpus: GpuGrant, place: Place, common: _Common) -> Launch:
+    """The launcher at this node; on this machine alone a script without a ``distributed`` block gets no variables."""
     block = _distributed(card, common)
-    if not block:
+    if not block and place.deployment == "local":
         return Launch()
-    processes = int(block.get("nproc_per_node") or 0) or max(1, len(gpus.indices))
-    port = int(block.get("port") or block.get("master_port") or 29500)
-    topology = Topology(processes, master_port=port, model_name=card.name, block=block)
-    return launch(_launcher_name(block), topology)
+    processes = int(block.get("nproc_per_node") or 0) or place.gpus_per_node or max(1, len(gpus.indices))
+    topology = Topology(
+        processes,
+        nnodes=place.nnodes,
+        node_rank=place.rank,
+        master_addr=place.master_addr,
+        master_port=int(block.get("port") or block.get("master_port") or place.master_port or 29500),
+        hosts=place.hosts,
+        deployment=place.deployment,
+        model_name=card.name,
+        block=block,
+    )
+    return launch(_launcher_name(block) if block else "none", topology)
 
 
 def _distributed(card: ModelCard, common: _Common) -> Mapping[str, Any]:
     block = common.deployment.get("distributed")
     return block if isinstance(block, Mapping) and block else card.block("distributed")
-
-
-def _require_one_node(card: ModelCard, common: _Common) -> None:
-    """A run of several nodes does not silently become one of a single node."""
-    nodes = _distributed(card, common).get("nnodes") or card.block("slurm").get("nodes") or 1
-    if int(nodes) > 1:
-        raise ConfigurationError(
-            f"the card is for {nodes} nodes, and on this machine a run has one",
-            hint="""to run it on one all the same: --additional-context '{"distributed": {"nnodes": 1}}'""",
-        )
 
 
 def _launcher_name(block: Mapping[str, Any]) -> str:

@@ -18,8 +18,9 @@ import pytest
 from tests.recording_engine import RecordingEngine
 from tests.unit.execution.packages import Watching, package, spec
 
+from madengine.catalog.card import ModelCard
 from madengine.config.manifest import ImageRecord
-from madengine.core.errors import ExecutionError
+from madengine.core.errors import ConfigurationError, ExecutionError
 from madengine.deployment.base import Handle, Rendering, RunState
 from madengine.deployment.carrier import Carrier
 from madengine.deployment.local import EVIDENCE, LocalTarget
@@ -336,3 +337,19 @@ def test_a_run_of_another_machine_may_still_go_on_and_cannot_be_ended_from_here(
     assert target().poll([handle], 0) == {"run-1": RunState.RUNNING}
     with pytest.raises(ExecutionError, match="another-host"):
         target().cancel(handle)
+
+
+@pytest.mark.parametrize(
+    ("card", "nodes"), [({"distributed": {"launcher": "torchrun", "nnodes": 2}}, 2), ({"slurm": {"nodes": 4}}, 4)]
+)
+def test_a_card_for_several_nodes_does_not_become_a_run_on_this_one(card: dict[str, Any], nodes: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"the card is for {nodes} nodes"):
+        target().place(ModelCard({"name": "m", **card}))
+
+
+def test_a_run_here_has_one_node() -> None:
+    assert target().place(ModelCard({"name": "m"})).nnodes == 1
+
+
+def test_what_was_observed_here_is_what_the_recorder_knows_itself() -> None:
+    assert target().observed(Handle("r", Path("r"))).hosts == ()

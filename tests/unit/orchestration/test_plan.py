@@ -98,8 +98,6 @@ def test_a_machine_without_a_gpu_has_no_architecture_to_skip(tmp_path: Path) -> 
         ({"distributed": {"launcher": "slurm_multi"}}, {}, "Slurm"),
         ({"distributed": {"launcher": "sglang-disagg"}}, {}, "nodes"),
         ({"distributed": {"launcher": "torchrum"}}, {}, "no launcher named 'torchrum'"),
-        ({"distributed": {"launcher": "torchrun", "nnodes": 2}}, {}, "the card is for 2 nodes"),
-        ({"slurm": {"nodes": 4}}, {}, "the card is for 4 nodes"),
         ({"log_error_patterns": ["("]}, {}, "log_error_patterns"),
         ({"additional_docker_run_options": "-e 'open"}, {}, "quote"),
         ({}, {"context": {"encapsulate_script": "'open"}}, "quote"),
