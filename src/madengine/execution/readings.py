@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from madengine.core.redact import Redactor
 from madengine.execution import artefacts
@@ -15,7 +16,6 @@ from madengine.reporting.results import ResultsReading, read_results
 from madengine.verdict.evidence import ContractProblem, Evidence, Interruption, NodeReport
 
 OUTPUT_VARIABLE = "MAD_OUTPUT_CSV"
-ARTEFACTS = "node_0"
 SHOWN = 5  # names in a sentence
 
 
@@ -52,24 +52,30 @@ class Readings:
             return
         try:
             self._results = read_results(
-                spec.results_file, self._folders, self._snapshot, card_name=spec.card.name, given=self.given
+                spec.results_file,
+                self._folders,
+                self._snapshot,
+                card_name=spec.card.name,
+                given=self.given,
+                rank=spec.place.rank,
             )
         finally:
             self._snapshot.release()
         if not self._results.measurements:
             expected = Expected(spec.results_file, self._folders, spec.card.name, self.given)
             self._problems = missing_metric(self._log, expected, log_path=spec.log)
-        kept, self._notes = artefacts.collect(self._folders, self._before, spec.run_dir / ARTEFACTS, self._redactor)
+        kept, self._notes = artefacts.collect(self._folders, self._before, spec.artefacts, self._redactor)
         if kept:
             names = ", ".join(path.name for path in kept[:SHOWN]) + (", ..." if len(kept) > SHOWN else "")
-            self._notes.append(f"kept in {spec.run_dir / ARTEFACTS}: {names}")
+            self._notes.append(f"kept in {spec.artefacts}: {names}")
 
     def evidence(
         self, node: NodeReport, interruption: Interruption | None, troubles: Sequence[str], notes: Sequence[str]
     ) -> Evidence:
         """All that was read, with what is known of the run itself."""
         results = self._results or ResultsReading()
-        stated = (self._log.measurement,) if self._log.measurement is not None else ()
+        found = self._log.measurement
+        stated = (replace(found, rank=self._spec.place.rank),) if found is not None else ()
         return Evidence(
             run_id=self._spec.run_id,
             measurements=results.measurements or stated,

@@ -135,7 +135,14 @@ class _Run:
         """All that was seen."""
         assert self._readings is not None
         result = self._result
-        node = NodeReport(0, os.uname().nodename, result.exit_code, self._detail(), result.out_of_memory, script=True)
+        node = NodeReport(
+            self._spec.place.rank,
+            os.uname().nodename,
+            result.exit_code,
+            self._detail(),
+            result.out_of_memory,
+            script=True,
+        )
         seen = self._readings.evidence(node, self._interruption(), self._troubles, self.notes)
         return without_secrets_in(seen, self.redactor)
 
@@ -252,9 +259,9 @@ def hook_path(hook: HookScript) -> str:
     return f"{WORKSPACE}/{path}"
 
 
-def container_name(run_id: str) -> str:
-    """A name that no other run's container has."""
-    return f"madengine-{safe_name(run_id, 200)}"
+def container_name(run_id: str, part: str = "") -> str:
+    """A name that no other run's container has, nor another part's of the same run (two nodes may be one machine)."""
+    return f"madengine-{safe_name(f'{run_id}-{part}' if part else run_id, 200)}"
 
 
 def _request(spec: RunSpec, engine: ContainerEngine) -> ContainerRequest:
@@ -264,7 +271,7 @@ def _request(spec: RunSpec, engine: ContainerEngine) -> ContainerRequest:
     options = (*devices.vendor_options(spec.gpus, spec.run_options), *spec.run_options)
     visible = {} if engine.needs_image else devices.visible_devices(spec.gpus)
     return ContainerRequest(
-        name=container_name(spec.run_id),
+        name=container_name(spec.run_id, spec.part),
         image=spec.image.docker_image,
         workspace=spec.workspace,
         environment={**visible, **spec.environment},

@@ -86,6 +86,19 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Folders:
+    """Where a run keeps things, and what it keeps away from.
+
+    ``artefacts`` is the folder in the run directory for what the run left in its workspace. ``workspace`` is where that
+    one lies when it is not in the run directory. ``others`` are folders of other runs, which are never copied into it.
+    """
+
+    artefacts: str = "node_0"
+    workspace: Path | None = None
+    others: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
 class RunSpec:
     """One model in one image.
 
@@ -93,7 +106,8 @@ class RunSpec:
     given, ``secrets`` (name -> value) what it is given besides and what must never be written anywhere. ``prefix`` are
     the shell words of tools and ``encapsulate_script`` that stand before the script's interpreter. ``files`` (name ->
     text) are what the launcher wants in the script's folder. ``timeout`` is in seconds, None for no limit. ``skip`` is
-    the reason when the run is skipped on purpose, ``refusal`` the one when it cannot be started.
+    the reason when the run is skipped on purpose, ``refusal`` the one when it cannot be started. ``part`` tells
+    the parts of a run apart that share its id, such as its nodes; empty when there is one.
     """
 
     run_id: str
@@ -126,6 +140,8 @@ class RunSpec:
     keep_workspace: bool = False
     skip: str | None = None
     refusal: str | None = None
+    part: str = ""
+    folders: Folders = Folders()
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -141,7 +157,12 @@ class RunSpec:
     @property
     def workspace(self) -> Path:
         """The run's private workspace, ``/myworkspace`` to the script."""
-        return self.run_dir / "workspace"
+        return self.folders.workspace or self.run_dir / "workspace"
+
+    @property
+    def artefacts(self) -> Path:
+        """Where artefacts are kept."""
+        return self.run_dir / self.folders.artefacts
 
     @property
     def log(self) -> Path:

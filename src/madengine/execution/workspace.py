@@ -57,6 +57,7 @@ def prepare(spec: RunSpec, *, note: Callable[[str], None]) -> Workspace:
             commit = clone(url, workspace.run_directory, credential=spec.card.text("cred"), variables=variables)
             note(f"cloned {workspace.run_name} at commit {commit}")
         _fill(spec, folder, workspace)
+        _leave_files(spec, workspace)
     except OSError as error:
         raise ExecutionError(f"the workspace {workspace.root} cannot be prepared: {error}") from error
     return workspace
@@ -75,7 +76,8 @@ def open_to_everyone(workspace: Workspace) -> None:
 
 
 def _fill(spec: RunSpec, folder: Path, workspace: Workspace) -> None:
-    skip = {spec.run_dir.resolve(), spec.run_dir.resolve().parent}
+    own = (spec.run_dir, spec.run_dir.parent, spec.workspace, *spec.folders.others)
+    skip = {folder.resolve() for folder in own}
     scripts = spec.package / "scripts"
     target = workspace.root / "scripts"
     target.mkdir()
@@ -83,6 +85,14 @@ def _fill(spec: RunSpec, folder: Path, workspace: Workspace) -> None:
         copy_folder(scripts, target, package=spec.package, skip=skip)
     copy_folder(SCRIPTS, target / "common", package=SCRIPTS)
     copy_folder(folder, workspace.run_directory, package=spec.package, skip=skip, replace=True)
+
+
+def _leave_files(spec: RunSpec, workspace: Workspace) -> None:
+    """What the launcher wants beside the script; a link of that name in the package is not written through."""
+    for name, text in spec.files.items():
+        path = workspace.run_directory / name
+        path.unlink(missing_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 def _script_folder(spec: RunSpec) -> Path:

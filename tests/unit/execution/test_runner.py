@@ -17,7 +17,7 @@ from madengine.core.errors import ConfigurationError, ExecutionError
 from madengine.execution.engine import ContainerRequest
 from madengine.execution.host import HostContainer, HostEngine
 from madengine.execution.runner import container_name, hook_path, model_argv, run_model
-from madengine.execution.spec import GpuGrant, HookScript, ScriptPlan
+from madengine.execution.spec import Folders, GpuGrant, HookScript, Place, ScriptPlan
 from madengine.verdict.evidence import Evidence, InterruptionKind
 
 SECRET = "canary-83b1c07e"
@@ -50,6 +50,22 @@ def test_the_log_and_the_screen_show_the_same(tmp_path: Path) -> None:
     root, watching = package(tmp_path, "echo out; echo err >&2"), Watching()
     run(root, watching)
     assert watching.shown == b"out\nerr\n" == (run_dir(root) / "logs" / "run.log").read_bytes()
+
+
+@pytest.mark.parametrize("script", ["echo performance: 1 x", "printf 'model,performance,metric\\na,2,y\\n' >r.csv"])
+def test_what_a_node_measures_and_reports_carries_its_rank(tmp_path: Path, script: str) -> None:
+    evidence = run(package(tmp_path, script), results_file="r.csv", place=Place(nnodes=4, rank=3))
+    assert [measurement.rank for measurement in evidence.measurements] == [3]
+    assert [node.rank for node in evidence.nodes] == [3]
+
+
+def test_artefacts_are_kept_where_the_spec_says(tmp_path: Path) -> None:
+    run(package(tmp_path, "echo x >r.csv"), folders=Folders(artefacts="artefacts"))
+    assert (run_dir(tmp_path / "package") / "artefacts" / "r.csv").is_file()
+
+
+def test_two_nodes_on_one_machine_have_containers_of_their_own() -> None:
+    assert len({container_name("run-1"), container_name("run-1", "node0"), container_name("run-1", "node1")}) == 3
 
 
 def test_a_declared_file_outranks_a_metric_line(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.unit.execution.packages import package, spec
 from madengine.core.errors import ExecutionError
 from madengine.execution.clone import clone, repository_folder
 from madengine.execution.copying import copy_folder
-from madengine.execution.spec import RunSpec, ScriptPlan
+from madengine.execution.spec import Folders, RunSpec, ScriptPlan
 from madengine.execution.workspace import Workspace, prepare
 
 
@@ -64,6 +64,28 @@ def test_a_script_in_the_packages_root_does_not_copy_the_runs(tmp_path: Path) ->
     made = prepared(spec(root, script=ScriptPlan(root, "run.sh")))
     assert (made.run_directory / "run.sh").is_file()
     assert not (made.run_directory / "runs").exists()
+
+
+def test_folders_of_other_runs_are_never_copied(tmp_path: Path) -> None:
+    root = package(tmp_path)
+    (root / "run.sh").write_text("echo")
+    results = root / "slurm_results"
+    run = spec(root, script=ScriptPlan(root, "run.sh"), run_dir=results / "run-1" / "node_0")
+    run = replace(run, folders=Folders(workspace=root / "spaces" / "node_0", others=(results, root / "spaces")))
+    (results / "older").mkdir(parents=True)
+    made = prepared(run)
+    assert made.root == root / "spaces" / "node_0"
+    assert not (made.run_directory / "slurm_results").exists()
+    assert not (made.run_directory / "spaces").exists()
+
+
+def test_the_launchers_files_lie_beside_the_script(tmp_path: Path) -> None:
+    root = package(tmp_path)
+    (tmp_path / "outside").write_text("theirs")
+    (root / "scripts" / "m" / "hostfile").symlink_to(tmp_path / "outside")
+    made = prepared(spec(root, files={"hostfile": "a slots=8\nb slots=8\n"}))
+    assert (made.run_directory / "hostfile").read_text() == "a slots=8\nb slots=8\n"
+    assert (tmp_path / "outside").read_text() == "theirs"
 
 
 @pytest.mark.parametrize("file", ["../../../outside.sh", "/etc/passwd", "../../../package-too/run.sh"])
