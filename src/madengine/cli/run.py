@@ -86,6 +86,7 @@ def run(**options: Any) -> int:
     Selects cards by --tags, builds their images and runs them, or runs what a manifest holds. Rows go to perf.csv in
     this directory, everything else about a run to runs/<run id>/.
     """
-    from madengine.cli.run_command import RunWords, carry_out
+    from madengine.cli.run_command import carry_out
+    from madengine.cli.run_words import RunWords
 
     return carry_out(RunWords(**options), dict(os.environ))

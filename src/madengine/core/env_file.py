@@ -61,7 +61,7 @@ def load_env_file(
     Raises :class:`ConfigurationError`, naming the resolved path, when the file is missing, no regular text file, not
     filled in, has Windows line ends or a syntax error, ends with another status than 0, or does not end in time.
     """
-    path = _resolve(env_file, base_dir)
+    path = env_file_path(env_file, base_dir)
     text = read_env_text(path)
     check_text(text, path)
     inherited = dict(os.environ if environment is None else environment)
@@ -87,7 +87,11 @@ def apply_env_file(
     return changed
 
 
-def _resolve(env_file: str | os.PathLike[str], base_dir: str | os.PathLike[str] | None) -> Path:
+def env_file_path(env_file: str | os.PathLike[str], base_dir: str | os.PathLike[str] | None) -> Path:
+    """The absolute path of an env file: ``~`` is expanded, a relative one is relative to ``base_dir`` (else to here).
+
+    Raises ``ConfigurationError`` for what names no file.
+    """
     if not os.fspath(env_file) or "\0" in os.fspath(env_file):
         raise ConfigurationError("env_file names no file", hint="give the path of a shell file, or leave it out")
     base = Path.cwd() if base_dir is None else Path(base_dir).absolute()

@@ -92,14 +92,16 @@ class Observed:
 class Workshop:
     """What targets work with; each takes what it needs.
 
-    ``deployment`` is the effective ``deployment_config``. ``environ`` is the inherited environment with the env file on
-    top, ``env_file`` the path of that file, None without one. ``order`` holds, as plain JSON values, what another
-    machine's madengine has to know of this command's options (see ``deployment.order``). ``document_of`` gives the part
-    of the effective manifest that a run uses, without secrets. ``engine`` is None where it is chosen elsewhere;
-    ``ensure_image`` makes a spec's image available on this machine or raises ``MADEngineError``.
+    ``deployment`` is the effective ``deployment_config``, ``source`` the file that it comes from. ``environ`` is the
+    inherited environment with the env file on top, ``env_file`` the path of that file, None without one. ``order``
+    holds, as plain JSON values, what another machine's madengine has to know of this command's options (see
+    ``deployment.order``). ``document_of`` gives the part of the effective manifest that a run uses, without secrets.
+    ``engine`` is None where it is chosen elsewhere; ``ensure_image`` makes a spec's image available on this machine or
+    raises ``MADEngineError``.
     """
 
     deployment: Mapping[str, Any] = field(default_factory=dict)
+    source: str = "context"
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     env_file: Path | None = None
     order: Mapping[str, Any] = field(default_factory=dict)
@@ -135,8 +137,11 @@ class Target(Protocol):
     def render(self, spec: RunSpec) -> Rendering:
         """Pure: what a submit of this run would hand over."""
 
-    def submit(self, spec: RunSpec, rendering: Rendering) -> Handle:
-        """Start the run. A refusal is evidence (collect tells it), not an exception."""
+    def submit(self, spec: RunSpec, rendering: Rendering, after: Handle | None = None) -> Handle:
+        """Start the run. A refusal is evidence (collect tells it), not an exception.
+
+        A remote target begins it when the run ``after`` has ended, however that ended.
+        """
 
     def poll(self, handles: Sequence[Handle], patience: float) -> Mapping[str, RunState]:
         """States by run id; waits up to ``patience`` seconds for a change."""

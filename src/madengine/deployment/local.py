@@ -32,6 +32,7 @@ from madengine.verdict.evidence_json import from_json, to_json
 ImageKeeper = Callable[[RunSpec, Observer], None]
 
 EVIDENCE = "evidence.json"
+ONE_NODE = """to run on one all the same: --additional-context '{"distributed": {"nnodes": 1}}'"""
 LOOK = 0.1  # seconds between two looks at a run of another process
 
 
@@ -64,6 +65,13 @@ class LocalTarget:
     @classmethod
     def create(cls, workshop: Workshop) -> LocalTarget:
         """The target for one command, whose workshop has an engine, an observer and a keeper of images."""
+        nodes = int((workshop.deployment.get("distributed") or {}).get("nnodes") or 1)
+        if nodes > 1:
+            raise ConfigurationError(
+                f"the runs are for {nodes} nodes, and on this machine a run has one",
+                where=f"{workshop.source}#/deployment_config/distributed/nnodes",
+                hint=ONE_NODE,
+            )
         engine, observer_for, keeper = workshop.engine, workshop.observer_for, workshop.ensure_image
         assert engine is not None and observer_for is not None and keeper is not None
         return cls(engine, observer_for, keeper, workshop.deployment)
@@ -75,7 +83,7 @@ class LocalTarget:
         if nodes > 1:
             raise ConfigurationError(
                 f"the card is for {nodes} nodes, and on this machine a run has one",
-                hint="""to run it on one all the same: --additional-context '{"distributed": {"nnodes": 1}}'""",
+                hint=ONE_NODE,
             )
         return Place()
 
@@ -99,8 +107,8 @@ class LocalTarget:
         """The run in words; the target needs no script of its own."""
         return describe(spec)
 
-    def submit(self, spec: RunSpec, rendering: Rendering) -> Handle:
-        """Start the run's thread."""
+    def submit(self, spec: RunSpec, rendering: Rendering, after: Handle | None = None) -> Handle:  # noqa: ARG002
+        """Start the run's thread, at once."""
         live = _LiveRun(spec, self._engine, self._observer_for(spec), self._ensure_image, self._changed)
         self._runs[spec.run_id] = live
         try:
@@ -234,7 +242,7 @@ class _LiveRun:
             return Evidence(run_id, interruption=refused)
         except Exception as error:
             defect = hidden.text(f"madengine itself failed: {type(error).__name__}: {error}")
-            return Evidence(run_id, nodes=(NodeReport(0, exit_code=1, detail=defect),))
+            return Evidence(run_id, nodes=(NodeReport(self._spec.place.rank, exit_code=1, detail=defect),))
 
     def _end(self, evidence: Evidence) -> None:
         self._evidence = evidence

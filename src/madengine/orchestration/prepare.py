@@ -1,4 +1,4 @@
-"""From a command line to a plan: which engine, which models, which images, which runs.
+"""From a command line to a plan: which target, which models, which images, which runs.
 
 Everything that can be wrong with the request is found here, before anything is started or written.
 """
@@ -6,11 +6,11 @@ Everything that can be wrong with the request is found here, before anything is 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from madengine.config.credentials import load_credentials
 from madengine.config.data import load_data_config
@@ -18,16 +18,23 @@ from madengine.config.manifest import BuildManifest
 from madengine.config.settings import Settings
 from madengine.config.tools import load_tools
 from madengine.core.errors import ConfigurationError
-from madengine.deployment.base import TARGETS
+from madengine.core.redact import mask_argv
+from madengine.deployment.base import TARGETS, Target, Workshop, target_class
 from madengine.execution.engine import ContainerEngine
 from madengine.execution.gpu import GpuInventory, detect
-from madengine.orchestration.effective import effective_manifest
+from madengine.execution.runner import Observer
+from madengine.execution.spec import RunSpec
+from madengine.orchestration.effective import effective_manifest, for_record
 from madengine.orchestration.plan import Plan, RunOptions, Surroundings, plan_runs
 from madengine.profiling import TOOLS_FILE
 
+if TYPE_CHECKING:
+    from madengine.orchestration.images_here import ImageKeeper
+
 PACKAGE_TOOLS = "tools.json"
 PACKAGE_DATA = "data.json"
-RUNS = Path("runs")
+ALIASES: Mapping[str, str] = {"docker": "local", "kubernetes": "k8s"}
+"""Other names of targets that manifests use."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,8 @@ class RunRequest:
     """What the command line asks for, besides how images are built.
 
     ``data_config`` and ``tools_config`` are files that the user named; without them the package's own are read when it
-    has some.
+    has some. ``engine`` is the engine that the user named, ``command`` the command line, ``output`` what ``--output``
+    says: a run elsewhere takes them along.
     """
 
     package: Path
@@ -43,6 +51,9 @@ class RunRequest:
     options: RunOptions
     data_config: Path | None = None
     tools_config: Path | None = None
+    engine: str = ""
+    command: tuple[str, ...] = field(default=(), repr=False)
+    output: str = ""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -64,34 +75,109 @@ class Source:
     not_started: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """What is to be run, where, and from which effective manifest.
+
+    ``digest_of`` tells the digest of an image that was made available on this machine, empty for another.
+    """
+
+    plan: Plan
+    target: Target
+    manifest: BuildManifest
+    digest_of: Callable[[str], str] = lambda reference: ""  # noqa: ARG005
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a command runs and builds with. ``engine`` is None where every node chooses its own.
+
+    ``keeper_of`` makes what keeps images on this machine, from the request and the effective manifest.
+    """
+
+    engine: ContainerEngine | None
+    inventory: GpuInventory
+    observer_for: Callable[[RunSpec], Observer] | None = None
+    keeper_of: Callable[[RunRequest, BuildManifest], ImageKeeper] | None = None
+
+
 def for_this_machine(settings: Settings, inventory: GpuInventory) -> Settings:
     """Settings whose vendor is the machine's own when the user named none, so that a run builds what it can use."""
     return settings if settings.gpu_vendor else replace(settings, gpu_vendor=inventory.vendor)
 
 
-def prepare_runs(source: Source, request: RunRequest, engine: ContainerEngine, inventory: GpuInventory) -> Plan:
+def target_of(manifest: BuildManifest, settings: Settings) -> type[Target]:
+    """The target of a manifest's runs. Raises ``ConfigurationError``: a job never silently becomes a run elsewhere."""
+    name = _target_name(manifest, settings)
+    if name not in TARGETS:
+        raise ConfigurationError(
+            f"the target is {name}, and this madengine knows only: {', '.join(TARGETS)}",
+            where=f"{manifest.source or 'context'}#/deployment_config",
+            hint="""to run it here all the same: --additional-context '{"target": "local"}'""",
+        )
+    return target_class(name)
+
+
+def prepare_runs(source: Source, request: RunRequest, means: Means) -> Prepared:
     """The plan for what a manifest holds. Raises ``ConfigurationError`` before anything is started."""
     effective = effective_manifest(source.manifest, request.settings)
     _require_package(request.package)
     _require_models(effective)
-    _require_local(effective, request.settings)
-    added = _env_file(effective)
-    environ = {**request.environ, **added}
+    kind = target_of(effective, request.settings)
+    env_file = env_file_of(effective)
+    added = _loaded(env_file)
+    here = replace(request, environ={**request.environ, **added})
+    engine = means.engine
+    keeper = means.keeper_of(here, effective) if means.keeper_of else None
+    target = kind.create(
+        Workshop(
+            deployment=effective.deployment_config,
+            source=str(source.manifest.source or "context"),
+            environ=here.environ,
+            env_file=env_file,
+            order=_order(here),
+            document_of=lambda spec: for_record(effective, spec.key, spec.secrets),
+            engine=engine,
+            observer_for=means.observer_for,
+            ensure_image=keeper,
+        )
+    )
     world = Surroundings(
         package=request.package,
-        runs_root=RUNS.absolute(),
-        engine=engine.name,
-        inventory=inventory,
-        environ=environ,
+        runs_root=kind.runs_root(effective.deployment_config),
+        engine=engine.name if engine and not kind.remote else request.engine,
+        inventory=means.inventory,
+        environ=here.environ,
         # Without a container a script inherits the caller's environment, and the env file stands above that.
-        handed_on={} if engine.needs_image else added,
+        handed_on=added if engine and not engine.needs_image else {},
         stamp=f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}",
         tools=load_tools(_tool_files(request)),
         data=_data(request),
-        credentials=load_credentials(request.package, environ),
+        credentials=load_credentials(request.package, here.environ),
         refusals=source.refusals,
+        place_of=target.place,
     )
-    return plan_runs(effective, request.options, world)
+    plan = plan_runs(effective, request.options, world)
+    return Prepared(plan, target, effective, keeper.digest_of) if keeper else Prepared(plan, target, effective)
+
+
+def _order(request: RunRequest) -> dict[str, Any]:
+    """What a node's madengine has to know of this command, see ``deployment.order``."""
+    hidden = request.settings.secrets.values()
+    return {
+        "package": str(request.package),
+        "engine": request.engine,
+        "data_config": _absolute(request.data_config),
+        "tools_config": _absolute(request.tools_config),
+        "options": asdict(request.options),
+        "command": mask_argv(request.command, hidden),
+        "directory": str(Path.cwd()),
+        "output": request.output,
+    }
+
+
+def _absolute(path: Path | None) -> str:
+    return str(path.absolute()) if path else ""
 
 
 def _require_models(manifest: BuildManifest) -> None:
@@ -112,44 +198,33 @@ def _require_package(package: Path) -> None:
         )
 
 
-def _require_local(manifest: BuildManifest, settings: Settings) -> None:
-    """A job for a scheduler, or one of several nodes, never silently becomes a run on this machine."""
-    where = f"{manifest.source or 'context'}#/deployment_config"
-    target = _target(manifest, settings)
-    if target not in TARGETS and target != "docker":
-        raise ConfigurationError(
-            f"the target is {target}, and this madengine knows only: {', '.join(TARGETS)}",
-            where=where,
-            hint="""to run it here all the same: --additional-context '{"target": "local"}'""",
-        )
-    nodes = (manifest.deployment_config.get("distributed") or {}).get("nnodes") or 1
-    if int(nodes) > 1:
-        raise ConfigurationError(
-            f"the runs are for {nodes} nodes, and on this machine a run has one",
-            where=f"{where}/distributed/nnodes",
-            hint="""to run them on one all the same: --additional-context '{"distributed": {"nnodes": 1}}'""",
-        )
-
-
-def _target(manifest: BuildManifest, settings: Settings) -> str:
+def _target_name(manifest: BuildManifest, settings: Settings) -> str:
     """What the context says, else what the manifest says; a block for a scheduler says it, too."""
     if settings.context.get("target") or settings.target != "local":
-        return settings.target
+        return ALIASES.get(settings.target, settings.target)
     deployment = manifest.deployment_config
     implied = next((name for name in ("slurm", "k8s", "kubernetes") if deployment.get(name)), "local")
-    return str(deployment.get("target") or implied)
+    name = str(deployment.get("target") or implied)
+    return ALIASES.get(name, name)
 
 
-def _env_file(manifest: BuildManifest) -> dict[str, str]:
-    """What ``deployment_config.env_file`` adds; a relative path is relative to the manifest, if that is a file."""
+def env_file_of(manifest: BuildManifest) -> Path | None:
+    """The env file that the manifest names; a relative path is relative to the manifest, if that is a file."""
     name = manifest.deployment_config.get("env_file")
     if not name:
+        return None
+    source = manifest.source
+    from madengine.core.env_file import env_file_path
+
+    return env_file_path(str(name), source.absolute().parent if source and not source.is_fifo() else None)
+
+
+def _loaded(env_file: Path | None) -> dict[str, str]:
+    if env_file is None:
         return {}
     from madengine.core.env_file import load_env_file
 
-    source = manifest.source
-    base = source.absolute().parent if source and not source.is_fifo() else Path.cwd()
-    return dict(load_env_file(str(name), base_dir=base))
+    return dict(load_env_file(str(env_file)))
 
 
 def _tool_files(request: RunRequest) -> list[Path]:
@@ -169,13 +244,13 @@ def inventory_for(settings: Settings) -> GpuInventory:
     return detect(settings.gpu_vendor)
 
 
-def make_runs_folder() -> None:
+def make_runs_folder(folder: Path) -> None:
     """Make the folder of all runs; raises ``ConfigurationError`` when it cannot be written."""
     try:
-        RUNS.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigurationError(
-            f"the folder of run directories cannot be made: {error.strerror}", where=str(RUNS.absolute())
+            f"the folder of run directories cannot be made: {error.strerror}", where=str(folder)
         ) from error
-    if not os.access(RUNS, os.W_OK):
-        raise ConfigurationError("the folder of run directories cannot be written", where=str(RUNS.absolute()))
+    if not os.access(folder, os.W_OK):
+        raise ConfigurationError("the folder of run directories cannot be written", where=str(folder))

@@ -17,7 +17,7 @@ from madengine.verdict.evidence import Interruption, InterruptionKind
 
 
 def planned_source(
-    cards: Sequence[ModelCard], settings: Settings, engine: ContainerEngine, options: BuildOptions
+    cards: Sequence[ModelCard], settings: Settings, engine: ContainerEngine | None, options: BuildOptions
 ) -> Source:
     """What would be run if every build went well. Nothing is built; what cannot even be planned is a failure."""
     plan = plan_images(cards, settings, engine, options, settings.gpu_vendor or "")
@@ -32,7 +32,7 @@ def planned_source(
 def built_source(
     cards: Sequence[ModelCard],
     settings: Settings,
-    engine: ContainerEngine,
+    engine: ContainerEngine | None,
     options: BuildOptions,
     view: BuildView,
     *,

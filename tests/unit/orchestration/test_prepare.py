@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 from tests.recording_engine import RecordingEngine
+from tests.unit.execution.packages import Watching
 from tests.unit.orchestration.worlds import EIGHT, manifest, package
 
 from madengine.config.context import settings_of
 from madengine.config.manifest import BuildManifest
 from madengine.core.errors import ConfigurationError
 from madengine.execution.gpu import GpuInventory
+from madengine.orchestration.images_here import ImageKeeper
 from madengine.orchestration.plan import Plan, RunOptions
 from madengine.orchestration.prepare import (
+    Means,
     RunRequest,
     Source,
     for_this_machine,
@@ -40,7 +43,10 @@ def prepare(
         environ=environ or {},
     )
     engine = RecordingEngine(needs_image=needs_image)
-    return prepare_runs(Source(one or manifest(), refusals or {}), request, engine, GpuInventory())
+    means = Means(
+        engine, GpuInventory(), lambda _: Watching(), lambda request, manifest: ImageKeeper(request, engine, {})
+    )
+    return prepare_runs(Source(one or manifest(), refusals or {}), request, means).plan
 
 
 def test_the_plan_is_for_the_package_the_engine_and_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +82,7 @@ def test_a_package_that_is_not_there_is_told_before_each_model_misses_its_script
         ({}, {"target": "docker"}, ""),
         ({}, {"target": "slurm"}, "the target is slurm"),
         ({}, {"target": "k8s"}, "the target is k8s"),
-        ({}, {"target": "kubernetes"}, "the target is kubernetes"),
+        ({}, {"target": "kubernetes"}, "the target is k8s"),
         ({}, {"slurm": {"nodes": 1}}, "the target is slurm"),
         ({}, {"k8s": {"namespace": "x"}}, "the target is k8s"),
         ({}, {"target": "local", "slurm": {"nodes": 1}}, ""),
@@ -185,22 +191,19 @@ def test_a_user_who_says_cpu_is_believed() -> None:
     assert inventory_for(settings_of({"gpu_vendor": "CPU"}, {})) == GpuInventory()
 
 
-def test_the_folder_of_runs_is_made_and_may_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    make_runs_folder()
-    make_runs_folder()
+def test_the_folder_of_runs_is_made_and_may_be_there(tmp_path: Path) -> None:
+    make_runs_folder(tmp_path / "runs")
+    make_runs_folder(tmp_path / "runs")
     assert (tmp_path / "runs").is_dir()
 
 
-def test_a_folder_of_runs_that_cannot_be_made_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_folder_of_runs_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "runs").touch()
     with pytest.raises(ConfigurationError, match="cannot be made"):
-        make_runs_folder()
+        make_runs_folder(tmp_path / "runs")
 
 
 def test_a_folder_of_runs_that_cannot_be_written_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("madengine.orchestration.prepare.os.access", lambda path, mode: False)
     with pytest.raises(ConfigurationError, match="cannot be written"):
-        make_runs_folder()
+        make_runs_folder(tmp_path / "runs")
