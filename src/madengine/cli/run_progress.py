@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Sequence
 
 from madengine.cli import views
 from madengine.cli.run_view import seconds
+from madengine.deployment.base import Progress
 from madengine.execution.spec import RunSpec
-from madengine.orchestration.run import GIVE_UP, FinishedRun
+from madengine.orchestration.report import FinishedRun
+from madengine.orchestration.run import GIVE_UP
 
 TICK = 1.0  # seconds between two updates of the moving line
 ALWAYS_TOLD = ("image",)  # steps that may take minutes before a model starts
@@ -21,6 +24,9 @@ class RunNarrator:
     def started(self, number: int, total: int, spec: RunSpec) -> None:
         """Which run begins."""
         views.say(f"run {number}/{total} {spec.card.name}")
+
+    def progress(self, runs: Sequence[tuple[RunSpec, Progress]]) -> None:
+        """Nothing: a run on this machine has an observer, which tells more."""
 
     def interrupted(self, spec: RunSpec) -> None:
         """That it is being ended, which may take a while, and how not to wait."""

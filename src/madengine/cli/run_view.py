@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from madengine.cli import github, views
-from madengine.orchestration.run import FinishedRun, RunReport
+from madengine.orchestration.report import FinishedRun, RunReport
 from madengine.reporting.run_record import FILE_NAME as RUN_FILE
 from madengine.verdict.evidence import Outcome
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from madengine.core.shell import quote
-from madengine.execution.spec import RunSpec
+from madengine.execution.spec import GpuGrant, RunSpec
 from madengine.reporting.git_state import GitState
 from madengine.reporting.run_record import Machine, RunGpus, RunImage, RunRecord, SpecSummary, utc
 
@@ -15,7 +15,6 @@ def started_record(
     spec: RunSpec, *, machine: Machine, command: Sequence[str], package_git: GitState | None
 ) -> RunRecord:
     """The record of a run that starts now. Of variables it holds the names only."""
-    gpus = spec.gpus
     return RunRecord(
         run_id=spec.run_id,
         model=spec.card.name,
@@ -23,19 +22,25 @@ def started_record(
         command=tuple(command),
         started=utc(datetime.now(timezone.utc)),
         key=spec.key,
+        target=spec.place.deployment,
         engine=spec.engine,
         package=str(spec.package),
         package_git=package_git,
         image=RunImage(spec.image.docker_image),
-        gpus=RunGpus(
-            vendor=gpus.vendor,
-            indices=gpus.indices,
-            total=gpus.total,
-            architecture=gpus.architecture,
-            product=gpus.product,
-            driver=gpus.hip_version,
-        ),
+        gpus=run_gpus(spec.gpus),
         spec=_summary(spec),
+    )
+
+
+def run_gpus(gpus: GpuGrant) -> RunGpus:
+    """The GPUs of a run in the words of its record."""
+    return RunGpus(
+        vendor=gpus.vendor,
+        indices=gpus.indices,
+        total=gpus.total,
+        architecture=gpus.architecture,
+        product=gpus.product,
+        driver=gpus.hip_version,
     )
 
 

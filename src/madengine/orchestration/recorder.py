@@ -10,7 +10,7 @@ import functools
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,12 @@ from madengine.config.manifest import BuildManifest
 from madengine.core.errors import MADEngineError
 from madengine.core.files import remove_tree, write_atomic
 from madengine.core.redact import Redactor
+from madengine.deployment.base import Observed
 from madengine.execution.spec import RunSpec
 from madengine.orchestration.effective import for_record
 from madengine.orchestration.facts import run_facts
-from madengine.orchestration.provenance import started_record
-from madengine.orchestration.run import FinishedRun
+from madengine.orchestration.provenance import run_gpus, started_record
+from madengine.orchestration.report import NOTHING_OBSERVED, FinishedRun
 from madengine.reporting.git_state import GitState, git_state
 from madengine.reporting.perf_configs import load_configs
 from madengine.reporting.perf_entry import PerfFiles, append_cumulative, write_entries
@@ -91,19 +92,26 @@ class FileRecorder:
 
         self._attempt(write)
 
-    def closed(self, spec: RunSpec, evidence: Evidence, verdict: Verdict) -> FinishedRun:
-        """Write the rows and the end of ``run.json``; remove the workspace of a run that needs no second look."""
-        duration = time.monotonic() - self._started[spec.run_id]
+    def closed(
+        self, spec: RunSpec, evidence: Evidence, verdict: Verdict, observed: Observed = NOTHING_OBSERVED
+    ) -> FinishedRun:
+        """Write the rows and the end of ``run.json``; remove the workspace of a run that needs no second look.
+
+        What a run elsewhere took is ``observed``; how long it waited for its nodes is no part of it.
+        """
+        duration = time.monotonic() - self._started[spec.run_id] if observed.duration is None else observed.duration
         facts = run_facts(
             spec,
             duration=duration,
             git_commit=self._commit(spec),
             machine=self._facts.machine.host,
             environ=self._facts.environ,
+            observed=observed,
         )
         rows = tuple(result_rows(facts, evidence, verdict, redact=Redactor(spec.hidden).text))
         saved = self._keep_rows(spec, rows)
-        finished = FinishedRun(spec, evidence, verdict, tuple(row.values for row in rows), duration, saved)
+        values = tuple(row.values for row in rows)
+        finished = FinishedRun(spec, evidence, verdict, values, duration, saved, observed)
         self._close_record(finished)
         self._clear_workspace(spec, verdict)
         return finished
@@ -116,14 +124,18 @@ class FileRecorder:
 
     def _close_record(self, run: FinishedRun) -> None:
         spec = run.spec
+        image, observed, elsewhere = spec.image.docker_image, run.observed, spec.place.elsewhere
+        own_code = run.evidence.nodes[0].exit_code if run.evidence.nodes else None
         record = self._records[spec.run_id].finished(
             ended=datetime.now(timezone.utc),
             duration=run.duration,
-            exit_code=run.evidence.nodes[0].exit_code if run.evidence.nodes else None,
+            exit_code=observed.exit_code if elsewhere else own_code,
             verdict=run.verdict,
             rows=run.rows,
-            image=RunImage(spec.image.docker_image, self._facts.digest_of(spec.image.docker_image)),
+            image=RunImage(image, observed.image_digest if elsewhere else self._facts.digest_of(image)),
         )
+        if observed.gpus is not None:
+            record = replace(record, gpus=run_gpus(observed.gpus))
         self._attempt(lambda: write_run_record(spec.run_dir, record, secrets=spec.hidden))
 
     def finish(self, *, unwanted: Sequence[Path] = ()) -> None:

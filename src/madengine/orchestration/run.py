@@ -1,4 +1,4 @@
-"""The story of a run: check, submit, wait, collect, judge, record - one model after the other.
+"""The story of the runs of one command: submit, wait, collect, judge, record.
 
 Each run's rows are written as soon as it is judged, so that whatever happens later takes nothing away.
 """
@@ -6,70 +6,18 @@ Each run's rows are written as soon as it is judged, so that whatever happens la
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 from madengine.core.errors import ConfigurationError
 from madengine.core.interruptions import IMPATIENT, Interruptions
-from madengine.deployment.base import RunState, Target
+from madengine.deployment.base import Target
 from madengine.execution.spec import RunSpec
-from madengine.verdict.evidence import Evidence, Interruption, InterruptionKind, Verdict
+from madengine.orchestration.flight import Flight
+from madengine.orchestration.report import FinishedRun, Narrator, Recorder, RunReport
+from madengine.verdict.evidence import Evidence, Interruption
 from madengine.verdict.judge import judge
 
-PATIENCE = 0.5  # seconds between two looks at a run
-GIVE_UP = IMPATIENT  # times Ctrl-C after which a run that does not end is left behind
-
-
-@dataclass(frozen=True)
-class FinishedRun:
-    """One run with what was seen of it and what it may say about itself.
-
-    ``rows`` are its rows of perf.csv, ``saved`` says whether they are in it. ``duration`` is in seconds.
-    """
-
-    spec: RunSpec
-    evidence: Evidence
-    verdict: Verdict
-    rows: tuple[dict[str, str], ...]
-    duration: float
-    saved: bool = True
-
-
-@dataclass(frozen=True)
-class RunReport:
-    """Everything that one command ran. ``not_started`` are models that an interruption left untouched."""
-
-    runs: tuple[FinishedRun, ...]
-    not_started: tuple[str, ...] = ()
-    interrupted: bool = False
-
-    @property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts in the order of the runs."""
-        return tuple(run.verdict for run in self.runs)
-
-
-class Recorder(Protocol):
-    """Keeps what happened: provenance, rows, leftovers. What cannot be written is its problem, not an exception."""
-
-    def opened(self, spec: RunSpec) -> None:
-        """A run is about to start."""
-
-    def closed(self, spec: RunSpec, evidence: Evidence, verdict: Verdict) -> FinishedRun:
-        """A run has its verdict: write its rows and its record."""
-
-
-class Narrator(Protocol):
-    """Tells a person how the runs go."""
-
-    def started(self, number: int, total: int, spec: RunSpec) -> None:
-        """The ``number``-th of ``total`` runs begins."""
-
-    def interrupted(self, spec: RunSpec) -> None:
-        """The user wants to stop; the run is being ended."""
-
-    def ended(self, number: int, total: int, run: FinishedRun) -> None:
-        """It has its verdict."""
+PATIENCE = 0.5  # seconds between two looks at the runs
+GIVE_UP = IMPATIENT  # times Ctrl-C after which runs that do not end are left behind
 
 
 def check_all(target: Target, specs: Sequence[RunSpec]) -> None:
@@ -81,25 +29,51 @@ def check_all(target: Target, specs: Sequence[RunSpec]) -> None:
 
 
 def run_all(
-    specs: Sequence[RunSpec], target: Target, recorder: Recorder, narrator: Narrator, interruptions: Interruptions
+    specs: Sequence[RunSpec],
+    target: Target,
+    recorder: Recorder,
+    narrator: Narrator,
+    interruptions: Interruptions,
+    *,
+    in_flight: int = 1,
 ) -> RunReport:
-    """Run the specs one after the other.
+    """Run the specs, begun in their order, up to ``in_flight`` of them at a time.
 
-    The caller counts ``interruptions``: one ends the run that is under way, which is recorded, and leaves the rest
+    The caller counts ``interruptions``: one ends the runs that are under way, which are recorded, and leaves the rest
     untouched.
     """
-    finished: list[FinishedRun] = []
-    for number, spec in enumerate(specs, start=1):
+    flight = Flight(specs, target, recorder, narrator)
+    while True:
+        while not interruptions.count and flight.under_way < in_flight and flight.begin():
+            pass
+        if not flight.under_way:
+            return flight.report(interrupted=interruptions.count > 0)
+        flight.look(PATIENCE)
         if interruptions.count:
-            break
-        narrator.started(number, len(specs), spec)
-        recorder.opened(spec)
-        evidence = _evidence_of(spec, target, narrator, interruptions)
-        run = recorder.closed(spec, evidence, judge(evidence))
-        finished.append(run)
-        narrator.ended(number, len(specs), run)
-    rest = tuple(later.card.name for later in specs[len(finished) :])
-    return RunReport(tuple(finished), rest, interrupted=interruptions.count > 0)
+            flight.cancel()
+        if interruptions.impatience >= GIVE_UP:
+            flight.leave()
+
+
+def submit_all(
+    specs: Sequence[RunSpec],
+    target: Target,
+    recorder: Recorder,
+    narrator: Narrator,
+    interruptions: Interruptions,
+    *,
+    in_flight: int,
+) -> RunReport:
+    """Submit the specs and leave them to a remote target, which is told to run ``in_flight`` of them at a time.
+
+    Each begins after the one that is ``in_flight`` before it among those that go on. What cannot be submitted is
+    recorded at once. An interruption ends the submitting; what was submitted stays.
+    """
+    flight = Flight(specs, target, recorder, narrator)
+    while not interruptions.count and flight.begin(behind=in_flight):
+        flight.look(0.0)
+    flight.leave()
+    return flight.report(interrupted=interruptions.count > 0)
 
 
 def record_broken_off(
@@ -119,22 +93,3 @@ def record_broken_off(
             narrator.ended(number, len(specs), finished[-1])
     rest = dict.fromkeys(spec.card.name for spec in specs if spec.key not in fates)
     return RunReport(tuple(finished), tuple(rest), interrupted=True)
-
-
-def _evidence_of(spec: RunSpec, target: Target, narrator: Narrator, interruptions: Interruptions) -> Evidence:
-    """What was seen of one run."""
-    if spec.skip:
-        return Evidence(spec.run_id, skipped=spec.skip)
-    if spec.refusal:
-        return Evidence(spec.run_id, interruption=Interruption(InterruptionKind.REFUSED, spec.refusal))
-    handle = target.submit(spec, target.render(spec))
-    cancelled = False
-    while target.poll([handle], PATIENCE)[handle.run_id] is not RunState.ENDED:
-        if interruptions.impatience >= GIVE_UP:
-            left = "cancelled and not waited for: what it started may still run"
-            return Evidence(spec.run_id, interruption=Interruption(InterruptionKind.CANCELLED, left))
-        if interruptions.count and not cancelled:
-            narrator.interrupted(spec)
-            target.cancel(handle)
-            cancelled = True
-    return target.collect(handle)

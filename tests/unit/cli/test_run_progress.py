@@ -12,7 +12,7 @@ from tests.unit.execution.packages import package, spec
 
 from madengine.cli import run_progress
 from madengine.cli.run_progress import RunNarrator, RunProgress
-from madengine.orchestration.run import FinishedRun
+from madengine.orchestration.report import FinishedRun
 from madengine.verdict.evidence import Evidence, Outcome, Verdict
 
 

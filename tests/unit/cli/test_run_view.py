@@ -20,7 +20,7 @@ from madengine.cli.run_view import (
     shown_path,
     tell_github,
 )
-from madengine.orchestration.run import FinishedRun, RunReport
+from madengine.orchestration.report import FinishedRun, RunReport
 from madengine.verdict.evidence import Evidence, NodeReport, Outcome, Verdict
 
 ROW = {"model": "m", "performance": "1.5", "metric": "x", "status": "SUCCESS"}

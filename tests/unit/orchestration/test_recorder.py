@@ -16,7 +16,7 @@ from madengine.execution.spec import RunSpec
 from madengine.orchestration import recorder as module
 from madengine.orchestration.facts import run_facts
 from madengine.orchestration.recorder import CommandFacts, FileRecorder
-from madengine.orchestration.run import FinishedRun
+from madengine.orchestration.report import FinishedRun
 from madengine.reporting.git_state import GitState
 from madengine.reporting.perf_entry import perf_files
 from madengine.reporting.run_record import Machine

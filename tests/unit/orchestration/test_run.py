@@ -12,9 +12,10 @@ from tests.unit.orchestration.worlds import planned
 
 from madengine.core.errors import ConfigurationError
 from madengine.core.interruptions import counted_interruptions
-from madengine.deployment.base import CheckProblem, Handle, Rendering, RunState
+from madengine.deployment.base import CheckProblem, Handle, Observed, Progress, Rendering, RunState
 from madengine.execution.spec import RunSpec
-from madengine.orchestration.run import GIVE_UP, FinishedRun, RunReport, check_all, record_broken_off, run_all
+from madengine.orchestration.report import NOTHING_OBSERVED, FinishedRun, RunReport
+from madengine.orchestration.run import GIVE_UP, check_all, record_broken_off, run_all
 from madengine.verdict.evidence import (
     Evidence,
     Interruption,
@@ -32,6 +33,7 @@ class Story:
     """Target, recorder and narrator at once: what happened, in one list. ``on_poll`` is called at each look."""
 
     name = "fake"
+    remote = False
 
     def __init__(self, *, polls: int = 2, on_poll: Callable[[int], None] = lambda number: None) -> None:
         self.told: list[str] = []
@@ -47,7 +49,8 @@ class Story:
     def render(self, spec: RunSpec) -> Rendering:
         return Rendering({"plan.txt": spec.card.name})
 
-    def submit(self, spec: RunSpec, rendering: Rendering) -> Handle:
+    def submit(self, spec: RunSpec, rendering: Rendering, after: Handle | None = None) -> Handle:
+        assert after is None
         self._looks = 0
         self.told.append(f"submit {rendering.files['plan.txt']}")
         return Handle(spec.run_id, spec.run_dir)
@@ -57,6 +60,12 @@ class Story:
         self._on_poll(self._looks)
         ended = self._looks >= self._polls or (self.cancelled and not self.deaf)
         return {handles[0].run_id: RunState.ENDED if ended and not self.deaf else RunState.RUNNING}
+
+    def progress(self, runs: object) -> Mapping[str, Progress]:
+        return {}
+
+    def observed(self, handle: Handle) -> Observed:
+        return NOTHING_OBSERVED
 
     def collect(self, handle: Handle) -> Evidence:
         self.told.append("collect")
@@ -69,7 +78,9 @@ class Story:
     def opened(self, spec: RunSpec) -> None:
         self.told.append(f"open {spec.card.name}")
 
-    def closed(self, spec: RunSpec, evidence: Evidence, verdict: Verdict) -> FinishedRun:
+    def closed(
+        self, spec: RunSpec, evidence: Evidence, verdict: Verdict, observed: Observed = NOTHING_OBSERVED
+    ) -> FinishedRun:
         assert evidence.run_id == spec.run_id
         self.told.append(f"close {spec.card.name} {verdict.outcome.value}")
         return FinishedRun(spec, evidence, verdict, ({"model": spec.card.name},), 1.0)
@@ -157,9 +168,11 @@ def test_a_service_manager_that_asks_often_does_not_count_as_impatience(tmp_path
 
 def test_an_interruption_while_a_run_is_recorded_loses_nothing(tmp_path: Path) -> None:
     class Interrupted(Story):
-        def closed(self, spec: RunSpec, evidence: Evidence, verdict: Verdict) -> FinishedRun:
+        def closed(
+            self, spec: RunSpec, evidence: Evidence, verdict: Verdict, observed: Observed = NOTHING_OBSERVED
+        ) -> FinishedRun:
             signal.raise_signal(signal.SIGINT)
-            return super().closed(spec, evidence, verdict)
+            return super().closed(spec, evidence, verdict, observed)
 
     story = Interrupted()
     report = carry_out(story, specs(tmp_path, "a", "b"))
