@@ -141,6 +141,8 @@ class Flight:
             observed = self._target.observed(run.handle)
         except Exception as error:
             notes.append(f"where it ran, and for how long, cannot be read: {_told(run.spec, error)}")
+        if observed.duration is None:
+            observed = replace(observed, duration=run.progress.elapsed)
         return replace(evidence, notes=(*evidence.notes, *notes)), observed
 
     def _close(

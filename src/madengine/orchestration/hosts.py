@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 MANY = 5  # machines from which on their names are shortened
-_NUMBERED = re.compile(r"([^.]*?)(\d+)([^.\d]*(?:\..*)?)")
+_NUMBERED = re.compile(r"([^.]*?)([0-9]{1,18})([^.0-9]*(?:\..*)?)")
 
 
 def shown_hosts(hosts: Sequence[str]) -> str:
@@ -16,10 +16,12 @@ def shown_hosts(hosts: Sequence[str]) -> str:
     """
     if len(hosts) < MANY:
         return ",".join(hosts)
+    parts = [_split(host) for host in dict.fromkeys(hosts)]
+    padded = {len(digits) for _, digits, _ in parts if digits.startswith("0")}
     groups: dict[tuple[str, str, int], list[int]] = {}
-    for host in dict.fromkeys(hosts):
-        stem, digits, rest = _split(host)
-        groups.setdefault((stem, rest, len(digits)), []).append(int(digits or 0))
+    for stem, digits, rest in parts:
+        width = len(digits) if len(digits) in padded else min(1, len(digits))
+        groups.setdefault((stem, rest, width), []).append(int(digits or 0))
     return ",".join(_bracketed(*key, numbers) for key, numbers in groups.items())
 
 
@@ -30,6 +32,7 @@ def _split(host: str) -> tuple[str, str, str]:
 
 
 def _bracketed(stem: str, rest: str, width: int, numbers: Sequence[int]) -> str:
+    """Names that differ in a number of at least ``width`` digits; a width of 0 is a name without one."""
     if not width:
         return stem
     spans: list[list[int]] = []

@@ -97,9 +97,11 @@ class FileRecorder:
     ) -> FinishedRun:
         """Write the rows and the end of ``run.json``; remove the workspace of a run that needs no second look.
 
-        What a run elsewhere took is ``observed``; how long it waited for its nodes is no part of it.
+        What a run elsewhere took is ``observed``: how long it waited for its nodes is no part of it, and one of which
+        nothing is known took no time.
         """
-        duration = time.monotonic() - self._started[spec.run_id] if observed.duration is None else observed.duration
+        there = observed.duration or 0.0
+        duration = there if spec.place.elsewhere else time.monotonic() - self._started[spec.run_id]
         facts = run_facts(
             spec,
             duration=duration,

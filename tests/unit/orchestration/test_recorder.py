@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from tests.unit.orchestration.worlds import EIGHT, manifest, planned
 
-from madengine.execution.spec import RunSpec
+from madengine.deployment.base import Observed
+from madengine.execution.spec import GpuGrant, Place, RunSpec
 from madengine.orchestration import recorder as module
 from madengine.orchestration.facts import run_facts
 from madengine.orchestration.recorder import CommandFacts, FileRecorder
@@ -223,3 +224,47 @@ def test_the_plain_columns_come_from_the_spec(
 def test_the_outcome_of_a_finished_run_is_the_judges(tmp_path: Path) -> None:
     run = spec(tmp_path)
     assert record(recorder(tmp_path), run, evidence(run, measured=False)).verdict.outcome is Outcome.NO_METRIC
+
+
+TWO_NODES = Place("slurm", nnodes=2, gpus_per_node=8, elsewhere=True)
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected"),
+    [
+        (
+            Observed(("n1", "n2"), 61.5, GpuGrant("AMD", (0, 1, 2, 3), 8, "gfx942"), "sha256:2", 3),
+            ("n1,n2", "61.5", "8", "4", "gfx942"),
+        ),
+        (Observed(("n1",), 1.0, GpuGrant("CPU")), ("n1", "1.0", "0", "0", "")),
+        (Observed(), ("", "0.0", "16", "8", "")),
+    ],
+    ids=["reported", "without GPUs", "never reported"],
+)
+def test_a_run_elsewhere_has_the_facts_of_its_own_machines(
+    tmp_path: Path, observed: Observed, expected: tuple[str, ...]
+) -> None:
+    run, keeper = spec(tmp_path, place=TWO_NODES), recorder(tmp_path)
+    keeper.opened(run)
+    finished = keeper.closed(run, evidence(run), judge(evidence(run)), observed)
+    (row,) = rows(tmp_path / "perf.csv")
+    names = ("machine_name", "test_duration", "n_gpus", "gpus_per_node", "gpu_architecture")
+    assert tuple(row[name] for name in names) == expected
+    assert (row["nnodes"], row["deployment_type"], finished.observed) == ("2", "slurm", observed)
+
+
+def test_the_record_of_a_run_elsewhere_takes_image_code_and_gpus_from_there(tmp_path: Path) -> None:
+    run, keeper = spec(tmp_path, place=TWO_NODES), recorder(tmp_path)
+    keeper.opened(run)
+    seen = Observed(("n1", "n2"), 61.5, GpuGrant("AMD", (0, 1), 8, "gfx942"), "sha256:2", 3)
+    keeper.closed(run, evidence(run), judge(evidence(run)), seen)
+    ended = json.loads((run.run_dir / "run.json").read_text())
+    assert (ended["target"], ended["exit_code"], ended["duration"]) == ("slurm", 3, 61.5)
+    assert ended["image"] == {"reference": "img:1", "digest": "sha256:2"}
+    assert (ended["gpus"]["indices"], ended["gpus"]["architecture"]) == ([0, 1], "gfx942")
+
+
+def test_a_run_elsewhere_of_which_no_gpus_are_known_has_those_that_the_card_asks_for(tmp_path: Path) -> None:
+    run = replace(planned(tmp_path, {"n_gpus": 4}), place=replace(TWO_NODES, gpus_per_node=None))
+    facts = run_facts(run, duration=0, git_commit="", machine="", environ={})
+    assert (facts.n_gpus, facts.gpus_per_node) == (4, "")
