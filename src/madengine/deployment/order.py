@@ -12,9 +12,11 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from madengine import __version__
 from madengine.core.documents import load_json
 from madengine.core.errors import ValidationError
 from madengine.core.files import write_atomic
+from madengine.verdict.words import one_line
 
 FILE_NAME = "job.json"
 KIND = "madengine-job"
@@ -78,8 +80,12 @@ def read_order(run_dir: Path) -> JobOrder:
     """
     path = run_dir / FILE_NAME
     document = load_json(path, what=_WHAT)
-    if not isinstance(document, dict) or document.get("kind") != KIND or document.get("version") != VERSION:
-        raise _invalid(path, "", "is no job order that this version of madengine understands")
+    if not isinstance(document, dict) or document.get("kind") != KIND:
+        raise _invalid(path, "", "is no job order")
+    if document.get("version") != VERSION:
+        theirs = one_line(f"madengine {document.get('madengine')} (job orders of version {document.get('version')})")
+        ours = f"this is madengine {__version__}, which reads version {VERSION}"
+        raise _invalid(path, "/version", f"was written by {theirs}, and {ours}")
     return JobOrder(**{name: _value(name, document, path) for name in _NAMES if name in document or _is_needed(name)})
 
 

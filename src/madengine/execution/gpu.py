@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from madengine.core.errors import ConfigurationError, ExecutionError
@@ -23,7 +23,8 @@ class GpuInventory:
     """The machine's GPUs. ``vendor`` is AMD, NVIDIA or CPU.
 
     ``architecture`` is AMD's target name (``gfx942``) or NVIDIA's compute capability (``sm_90``), ``render_nodes`` are
-    AMD's device files in the order of the GPUs, empty where they are not known.
+    AMD's device files in the order of the GPUs, empty where they are not known. ``allowed`` are those that a scheduler
+    has given to this job, None for all.
     """
 
     vendor: str = "CPU"
@@ -32,6 +33,7 @@ class GpuInventory:
     product: str = ""
     hip_version: str = ""
     render_nodes: tuple[str, ...] = ()
+    allowed: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,18 @@ def ask_program(argv: Sequence[str]) -> str | None:
     return done.stdout if done.exit_code == 0 else None
 
 
+def restricted(inventory: GpuInventory, given: str) -> GpuInventory:
+    """The inventory of a job that a scheduler has ``given`` some of the GPUs (``"0,2-3"``, as Slurm writes them).
+
+    The numbers count all GPUs of the machine (srun(1), SLURM_STEP_GPUS). Where the others are hidden from the job, what
+    can be seen is what it has, whatever the numbers; a text that is no list of numbers restricts nothing.
+    """
+    numbers = _numbers(given)
+    if not numbers or len(numbers) == inventory.count or max(numbers) >= inventory.count:
+        return inventory
+    return replace(inventory, allowed=numbers)
+
+
 def grant(inventory: GpuInventory, n_gpus: int, docker_gpus: str = "") -> GpuGrant:
     """The GPUs of a run: the first ``n_gpus`` (-1: all) of those that ``docker_gpus`` (``"0,2-4"``) allows.
 
@@ -93,13 +107,20 @@ def grant(inventory: GpuInventory, n_gpus: int, docker_gpus: str = "") -> GpuGra
 
 def parse_indices(text: str) -> tuple[int, ...]:
     """``"0,2-4"`` as ``(0, 2, 3, 4)``: each once, in the order given. Raises ``ConfigurationError``."""
+    numbers = _numbers(text)
+    if numbers is None:
+        raise ConfigurationError(
+            f"docker_gpus is {text!r}, which is no list of GPUs", hint='write numbers and ranges, such as "0,2-4"'
+        )
+    return numbers
+
+
+def _numbers(text: str) -> tuple[int, ...] | None:
     found: list[int] = []
     for part in text.split(","):
         first, dash, last = (piece.strip() for piece in part.partition("-"))
         if not _is_index(first) or (dash and not (_is_index(last) and int(first) <= int(last))):
-            raise ConfigurationError(
-                f"docker_gpus is {text!r}, which is no list of GPUs", hint='write numbers and ranges, such as "0,2-4"'
-            )
+            return None
         found += range(int(first), int(last or first) + 1)
     return tuple(dict.fromkeys(found))
 
@@ -109,8 +130,9 @@ def _is_index(text: str) -> bool:
 
 
 def _allowed(inventory: GpuInventory, docker_gpus: str) -> tuple[int, ...]:
+    there = tuple(range(inventory.count)) if inventory.allowed is None else inventory.allowed
     if docker_gpus.strip().lower() in ("", "all", "-1"):
-        return tuple(range(inventory.count))
+        return there
     wanted = parse_indices(docker_gpus)
     absent = [str(index) for index in wanted if index >= inventory.count]
     if absent:
@@ -118,14 +140,15 @@ def _allowed(inventory: GpuInventory, docker_gpus: str) -> tuple[int, ...]:
             f"docker_gpus {docker_gpus!r} names GPU {', '.join(absent)}, this machine has {_what_there_is(inventory)}",
             hint="GPUs are counted from 0",
         )
-    return wanted
+    return tuple(index for index in wanted if index in there)
 
 
 def _what_there_is(inventory: GpuInventory) -> str:
     if inventory.vendor == "CPU":
         return "no GPU"
     product = f" ({inventory.product})" if inventory.product else ""
-    return f"{inventory.count} {inventory.vendor} {'GPU' if inventory.count == 1 else 'GPUs'}{product}"
+    given = "" if inventory.allowed is None else f", of which the job has {len(inventory.allowed)}"
+    return f"{inventory.count} {inventory.vendor} {'GPU' if inventory.count == 1 else 'GPUs'}{product}{given}"
 
 
 def _gpus(count: int) -> str:

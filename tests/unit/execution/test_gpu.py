@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from madengine.core.errors import ConfigurationError, ExecutionError
-from madengine.execution.gpu import GpuInventory, Machine, ask_program, detect, grant, parse_indices
+from madengine.execution.gpu import GpuInventory, Machine, ask_program, detect, grant, parse_indices, restricted
 from madengine.execution.gpu_amd import parse_amd_smi, parse_rocm_smi, parse_rocminfo, target_name
 from madengine.execution.gpu_nvidia import parse_query
 
@@ -156,3 +156,27 @@ def test_more_than_there_is_is_refused_in_a_sentence(
 def test_a_list_of_gpus_that_is_none_is_an_error(text: str) -> None:
     with pytest.raises(ConfigurationError, match="docker_gpus"):
         parse_indices(text)
+
+
+@pytest.mark.parametrize(
+    ("count", "given", "indices"),
+    [
+        (8, "", tuple(range(8))),
+        (8, "4,5", (4, 5)),
+        (8, "0-3", (0, 1, 2, 3)),
+        (2, "4,5", (0, 1)),  # the others are hidden from the job
+        (2, "0,1", (0, 1)),
+        (8, "(null)", tuple(range(8))),
+    ],
+)
+def test_a_job_gets_the_gpus_that_its_scheduler_gave_it(count: int, given: str, indices: tuple[int, ...]) -> None:
+    assert grant(restricted(GpuInventory("AMD", count), given), -1).indices == indices
+
+
+def test_more_gpus_than_the_job_has_are_refused_with_both_numbers() -> None:
+    with pytest.raises(ExecutionError, match=r"asks for 8 GPUs, this machine has 8 AMD GPUs.*, of which the job has 2"):
+        grant(restricted(MI300X, "0,1"), 8)
+
+
+def test_what_the_user_allows_is_taken_from_what_the_job_has() -> None:
+    assert grant(restricted(MI300X, "4-7"), -1, "0-5").indices == (4, 5)
