@@ -30,6 +30,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Command name -> (module:attribute, one line of help), imported on use."""
 
+HIDDEN: dict[str, str] = {"node": "madengine.cli.node:node"}
+"""Commands that madengine's own job scripts give; ``--help`` does not show them."""
+
 OUTPUT_LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """What a full disk and a terminal that was closed answer to who writes to them."""
 
@@ -224,12 +227,13 @@ def _group() -> click.Group:
             return list(COMMANDS)
 
         def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-            return _load(COMMANDS[cmd_name][0]) if cmd_name in COMMANDS else None
+            target = COMMANDS[cmd_name][0] if cmd_name in COMMANDS else HIDDEN.get(cmd_name)
+            return _load(target) if target else None
 
         def resolve_command(
             self, ctx: click.Context, args: list[str]
         ) -> tuple[str | None, click.Command | None, list[str]]:
-            if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            if args and args[0] not in (*COMMANDS, *HIDDEN) and not args[0].startswith("-"):
                 raise click.UsageError(_unknown_command(args[0]), ctx=ctx)
             return super().resolve_command(ctx, args)
 

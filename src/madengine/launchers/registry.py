@@ -34,6 +34,9 @@ ALIASES: Mapping[str, str] = {
     "slurm-multi": "slurm_multi",
 }
 
+ONE_SCRIPT = "slurm_multi"
+"""The launcher whose one script drives the whole allocation from its first node."""
+
 DISPLAY_NONE: Mapping[str, str] = {"local": "docker", "slurm": "docker", "k8s": "native"}
 """What perf.csv's ``launcher`` column says on each target when a run has no launcher."""
 
@@ -47,6 +50,11 @@ def canonical_name(name: str) -> str:
             f"there is no launcher named {name!r}", hint=f"known launchers: {', '.join(sorted(LAUNCHERS))}"
         )
     return known
+
+
+def drives_allocation(name: str) -> bool:
+    """Whether a run has one script for all its nodes, which starts what it needs on the others by itself."""
+    return ALIASES.get(name.strip().lower(), name.strip().lower()) == ONE_SCRIPT
 
 
 def launch(name: str, topology: Topology) -> Launch:
