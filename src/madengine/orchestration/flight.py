@@ -104,6 +104,7 @@ class Flight:
             else:
                 cancelled = Interruption(InterruptionKind.CANCELLED, NOT_WAITED_FOR)
                 self._close(run.number, run.spec, Evidence(run.spec.run_id, interruption=cancelled))
+        self._narrator.progress([])
 
     def report(self, *, interrupted: bool) -> RunReport:
         """What they came to so far."""

@@ -78,7 +78,7 @@ class Narrator(Protocol):
         """The ``number``-th of ``total`` runs begins."""
 
     def progress(self, runs: Sequence[tuple[RunSpec, Progress]]) -> None:
-        """Where all runs that are under way stand; told after each look at them."""
+        """Where all runs that are under way stand: told after each look at them, and when none is waited for."""
 
     def interrupted(self, spec: RunSpec) -> None:
         """The user wants to stop; the run is being ended."""
