@@ -102,7 +102,7 @@ class CommandEngine:
     def save(self, reference: str, archive: Path) -> None:
         """Write an image to a tar archive: beside it first, then renamed, so that no reader sees half of it."""
         archive.parent.mkdir(parents=True, exist_ok=True)
-        part = archive.with_name(f".{archive.name}.{os.getpid()}.part")
+        part = archive.with_name(f".{archive.name}.{os.uname().nodename}-{os.getpid()}.part")
         try:
             self._ask(("save", "--output", str(part), "--", reference), f"save {reference}", BuildError, timeout=None)
             part.replace(archive)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from madengine.config.context import env_map
 from madengine.config.credentials import load_credentials
+from madengine.core.errors import BuildError
+from madengine.core.redact import is_secret_name
 from madengine.execution.engine import ContainerEngine
 from madengine.execution.runner import Observer
 from madengine.execution.spec import RunSpec
 from madengine.orchestration.prepare import RunRequest
+
+if TYPE_CHECKING:
+    from madengine.execution.images import ImageJob
 
 
 class ImageKeeper:
@@ -43,17 +48,52 @@ class ImageKeeper:
         return self._digests.get(reference, "")
 
     def _fetch(self, spec: RunSpec, observer: Observer) -> None:
-        from madengine.execution.ensure_image import archives_folder, builder, ensure_image, rebuild_job
+        from madengine.execution.ensure_image import archives_folder, ensure_image
 
-        request = self._request
         observer.phase(f"image {spec.image.docker_image}")
-        credentials = load_credentials(request.package, request.environ)
-        job = rebuild_job(spec.image, spec.card, self._settings, request.package, credentials)
         how = ensure_image(
             spec.image,
             self._engine,
-            archives=archives_folder(request.environ),
-            build=builder(job, self._engine, log=spec.run_dir / "logs" / "build.log", output=observer.output),
+            archives=archives_folder(self._request.environ),
+            build=self._builder(spec, observer),
             output=observer.output,
         )
         observer.note(f"image {spec.image.docker_image}: {how}")
+
+    def _builder(self, spec: RunSpec, observer: Observer) -> Callable[[], None] | None:
+        """What builds the image again; nothing of that is looked at before it is needed."""
+        from madengine.execution.ensure_image import is_rebuilt, rebuild_job
+        from madengine.execution.images import build_image
+
+        if not is_rebuilt(spec.image):
+            return None
+
+        def build() -> None:
+            request = self._request
+            settings = replace(
+                self._settings, docker_build_arg=_with_secrets(self._settings.docker_build_arg, request.environ)
+            )
+            credentials = load_credentials(request.package, request.environ)
+            job = rebuild_job(spec.image, spec.card, settings, request.package, credentials)
+            _require_secrets(job)
+            build_image(job, self._engine, log=spec.run_dir / "logs" / "build.log", output=observer.output)
+
+        return build
+
+
+def _with_secrets(arguments: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Build arguments with the secrets that a written manifest only refers to, as far as they are set here."""
+    return {
+        name: (environ.get(name) or value) if _is_left_out(name, value) else value for name, value in arguments.items()
+    }
+
+
+def _require_secrets(job: ImageJob) -> None:
+    """Raise ``BuildError`` when the Dockerfile wants a secret that the manifest refers to and that is not set here."""
+    for name, value in job.request.secrets.items():
+        if _is_left_out(name, value):
+            raise BuildError(f"the build argument {name} is a secret, and it is not set here")
+
+
+def _is_left_out(name: str, value: str) -> bool:
+    return is_secret_name(name) and value == f"${{{name}}}"

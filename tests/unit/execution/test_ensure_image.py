@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,16 @@ from madengine.catalog.card import ModelCard
 from madengine.config.manifest import ImageRecord
 from madengine.config.settings import Settings
 from madengine.core.errors import BuildError, ExecutionError
-from madengine.execution.ensure_image import archive_name, archives_folder, builder, ensure_image, rebuild_job
+from madengine.execution import ensure_image as ensuring
+from madengine.execution.ensure_image import (
+    archive_name,
+    archives_folder,
+    ensure_image,
+    is_rebuilt,
+    keep_archive,
+    rebuild_job,
+)
+from madengine.execution.shared_lock import SharedLock
 
 LOCAL = ImageRecord({"docker_image": "rocm/x:1", "local_image": True, "dockerfile": "docker/x.Dockerfile"})
 PUSHED = ImageRecord({"docker_image": "ci-x", "local_image": False, "registry_image": "h:5000/ci-x"})
@@ -113,6 +125,91 @@ def test_a_place_for_archives_that_is_none_is_a_sentence(tmp_path: Path) -> None
         ensure_image(LOCAL, RecordingEngine(), archives=tmp_path / "file" / "sub", output=_quiet)
 
 
+def test_on_one_machine_an_image_is_loaded_once(tmp_path: Path) -> None:
+    engine = RecordingEngine()
+    (tmp_path / "rocm_x_1.tar").write_text("rocm/x:1")
+    results: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(ensure_image(LOCAL, engine, archives=tmp_path, output=_quiet)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == ["loaded", "present", "present", "present"]
+    assert len(engine.loads) == 1
+
+
+def test_a_build_that_failed_on_another_node_is_not_tried_by_those_who_waited_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = tmp_path / ".rocm_x_1.tar.holder"
+    held.write_text('{"token": "t", "host": "far-away"}')
+
+    def fails_elsewhere(seconds: float) -> None:
+        del seconds
+        failure = {"token": "t", "host": "far-away", "reason": "exit code 7"}
+        (tmp_path / ".rocm_x_1.tar.failed").write_text(json.dumps(failure))
+        held.unlink()
+
+    monkeypatch.setattr(ensuring, "SharedLock", partial(SharedLock, pause=fails_elsewhere))
+    engine = RecordingEngine()
+    build = _Build(engine)
+    with pytest.raises(ExecutionError, match="building on far-away: exit code 7; pulling"):
+        ensure_image(LOCAL, engine, archives=tmp_path, build=build, output=_quiet)
+    assert build.calls == 0
+
+
+def test_a_build_that_fails_is_told_to_those_who_wait_for_it(tmp_path: Path) -> None:
+    def fails() -> None:
+        raise BuildError("exit code 7")
+
+    with pytest.raises(ExecutionError):
+        ensure_image(LOCAL, RecordingEngine(), archives=tmp_path, build=fails, output=_quiet)
+    assert json.loads((tmp_path / ".rocm_x_1.tar.failed").read_text())["reason"] == "exit code 7"
+
+
+def test_an_archive_that_comes_while_another_still_holds_the_lock_is_loaded_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes load at the same time, whoever has the lock."""
+    held = tmp_path / ".rocm_x_1.tar.holder"
+    held.write_text('{"token": "t", "host": "far-away"}')
+
+    def comes(seconds: float) -> None:
+        del seconds
+        (tmp_path / "rocm_x_1.tar").write_text("rocm/x:1")
+
+    monkeypatch.setattr(ensuring, "SharedLock", partial(SharedLock, pause=comes))
+    engine = RecordingEngine()
+    assert ensure_image(LOCAL, engine, archives=tmp_path, build=_Build(engine), output=_quiet) == "loaded"
+    assert held.exists()
+
+
+def test_an_image_that_cannot_be_kept_for_the_others_is_used_here_and_it_is_said(tmp_path: Path) -> None:
+    class Full(RecordingEngine):
+        def save(self, reference: str, archive: Path) -> None:
+            raise BuildError(f"docker cannot save {reference}: no space left on device")
+
+    engine = Full()
+    how = ensure_image(LOCAL, engine, archives=tmp_path, build=_Build(engine), output=_quiet)
+    assert how == "built, and not kept for other nodes: docker cannot save rocm/x:1: no space left on device"
+
+
+def test_an_image_is_kept_for_later_runs(tmp_path: Path) -> None:
+    keep_archive("rocm/x:1", RecordingEngine(), tmp_path / "new")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["rocm_x_1.tar"]
+
+
+def test_a_temporary_folder_that_cannot_be_used_keeps_nobody_from_an_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not" / "there"))
+    engine = RecordingEngine()
+    assert ensure_image(LOCAL, engine, build=_Build(engine), output=_quiet) == "built"
+
+
 @pytest.mark.parametrize(
     ("reference", "name"),
     [("rocm/vllm:v1", "rocm_vllm_v1.tar"), ("a//b::c d", "a_b_c_d.tar"), ("../../x", ".._.._x.tar")],
@@ -131,15 +228,11 @@ def test_an_image_of_a_manifest_is_built_again_under_its_own_name(tmp_path: Path
     (tmp_path / "docker" / "x.Dockerfile").write_text("FROM b:1\nARG MAD_SYSTEM_GPU_ARCHITECTURE\n")
     image = ImageRecord({**LOCAL.raw, "gpu_architecture": "gfx942"})
     job = rebuild_job(image, ModelCard({"name": "m"}), Settings(docker_build_arg={"A": "1"}), tmp_path, {})
-    assert job is not None
     assert job.request.tag == "rocm/x:1"
     assert job.request.build_args == {"A": "1", "MAD_SYSTEM_GPU_ARCHITECTURE": "gfx942"}
-    engine = RecordingEngine()
-    build = builder(job, engine, log=tmp_path / "log", output=_quiet)
-    assert ensure_image(image, engine, build=build, output=_quiet) == "built"
 
 
-def test_a_given_image_cannot_be_built_again(tmp_path: Path) -> None:
-    image = ImageRecord({"docker_image": "x:1", "dockerfile": "N/A (local image mode)"})
-    assert rebuild_job(image, ModelCard({"name": "m"}), Settings(), tmp_path, {}) is None
-    assert builder(None, RecordingEngine(), log=tmp_path / "log", output=_quiet) is None
+@pytest.mark.parametrize("dockerfile", ["N/A (local image mode)", "", None])
+def test_a_given_image_is_not_built_again(dockerfile: str | None) -> None:
+    assert not is_rebuilt(ImageRecord({"docker_image": "x:1", "dockerfile": dockerfile}))
+    assert is_rebuilt(LOCAL)

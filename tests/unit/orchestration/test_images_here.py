@@ -34,6 +34,10 @@ def spec(tmp_path: Path, **image: Any) -> RunSpec:
     return replace(planned(tmp_path), image=ImageRecord({"docker_image": "img:1", **image}))
 
 
+def wants_token(tmp_path: Path) -> None:
+    (tmp_path / "package" / "docker" / "m.Dockerfile").write_text("FROM x\nRUN --mount=type=secret,id=API_TOKEN true\n")
+
+
 def test_an_image_that_is_there_is_only_remembered(tmp_path: Path) -> None:
     engine, watching = RecordingEngine(local={"img:1": "sha256:1"}), Watching()
     keep = keeper(tmp_path, engine)
@@ -74,3 +78,28 @@ def test_an_archive_in_the_folder_that_the_environment_names_is_loaded(tmp_path:
 def test_an_image_that_cannot_be_had_says_what_was_tried(tmp_path: Path) -> None:
     with pytest.raises(ExecutionError, match="img:1 is not on this machine and cannot be had: pulling"):
         keeper(tmp_path, RecordingEngine())(spec(tmp_path), Watching())
+
+
+def test_an_archive_does_for_an_image_whose_dockerfile_is_not_there_any_more(tmp_path: Path) -> None:
+    engine, watching = RecordingEngine(), Watching()
+    (tmp_path / "img_1.tar").write_text("img:1")
+    run = spec(tmp_path, local_image=True, dockerfile="docker/gone.Dockerfile")
+    keeper(tmp_path, engine, MAD_DOCKER_BUILDS=str(tmp_path))(run, watching)
+    assert watching.notes == ["image img:1: loaded"]
+
+
+def test_a_secret_build_argument_that_the_manifest_refers_to_comes_from_the_environment(tmp_path: Path) -> None:
+    engine = RecordingEngine()
+    run = spec(tmp_path, local_image=True, dockerfile="docker/m.Dockerfile")
+    keep = keeper(tmp_path, engine, {"docker_build_arg": {"API_TOKEN": "${API_TOKEN}"}}, API_TOKEN="s3cret-x")
+    wants_token(tmp_path)
+    keep(run, Watching())
+    assert engine.builds[0].secrets["API_TOKEN"] == "s3cret-x"
+
+
+def test_a_secret_build_argument_that_is_not_set_here_is_named(tmp_path: Path) -> None:
+    run = spec(tmp_path, local_image=True, dockerfile="docker/m.Dockerfile")
+    keep = keeper(tmp_path, RecordingEngine(), {"docker_build_arg": {"API_TOKEN": "${API_TOKEN}"}})
+    wants_token(tmp_path)
+    with pytest.raises(ExecutionError, match="building: the build argument API_TOKEN is a secret, and it is not set"):
+        keep(run, Watching())
