@@ -19,7 +19,7 @@ ALWAYS_TOLD = ("image",)  # steps that may take minutes before a model starts
 
 
 class RunNarrator:
-    """One line when a run begins, one when it has its verdict (``orchestration.run.Narrator``)."""
+    """One line when a run begins, one when it has its verdict (``orchestration.report.Narrator``)."""
 
     def started(self, number: int, total: int, spec: RunSpec) -> None:
         """Which run begins."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from madengine.cli import github, views
+from madengine.cli import elsewhere_view, github, views
 from madengine.orchestration.report import FinishedRun, RunReport
 from madengine.reporting.run_record import FILE_NAME as RUN_FILE
 from madengine.verdict.evidence import Outcome
@@ -19,7 +19,10 @@ MAX_REMARKS_PER_RUN = 20
 
 def show_report(report: RunReport, perf_csv: Path, *, verbose: bool) -> None:
     """Print the summary: the table on standard output, everything said about it on standard error."""
-    views.table(HEADERS, table_rows(report), styles=STYLES, whole=True)
+    if report.runs or not report.left:
+        views.table(HEADERS, table_rows(report), styles=STYLES, whole=True)
+    if report.left:
+        elsewhere_view.show_left(report.left)
     for run in report.runs:
         _tell(run, verbose)
     for line in next_steps(report, perf_csv):
@@ -47,7 +50,8 @@ def table_rows(report: RunReport) -> list[list[str]]:
 
 
 def _table_rows(run: FinishedRun) -> Iterator[list[str]]:
-    log = shown_path(run.spec.log) if run.spec.log.exists() else "-"
+    found = elsewhere_view.log_of(run)
+    log = shown_path(found) if found else "-"
     outcome = run.verdict.outcome.value
     shown = run.rows[:MAX_ROWS_PER_RUN]
     for row in shown:
@@ -83,6 +87,7 @@ def next_steps(report: RunReport, perf_csv: Path) -> Iterator[str]:
     """Where everything is, and what a reader of this outcome does next."""
     if report.not_started:
         yield f"interrupted: not started: {', '.join(report.not_started)}"
+    yield from elsewhere_view.left_steps(report.left)
     if not report.runs:
         return
     count = sum(len(run.rows) for run in report.runs if run.saved)
@@ -90,22 +95,26 @@ def next_steps(report: RunReport, perf_csv: Path) -> Iterator[str]:
     failed = [run for run in report.runs if run.verdict.outcome in (Outcome.FAILURE, Outcome.NO_METRIC)]
     for run in failed:
         yield f"  {run.spec.card.name}: everything about this run is in {shown_path(run.spec.run_dir)}"
-    if not failed:
+    if not failed or report.runs[0].spec.place.elsewhere:
         yield f"run directories: {shown_path(report.runs[0].spec.run_dir.parent)}"
+    yield from elsewhere_view.places(report.runs)
     alive = [run.spec for run in report.runs if run.spec.keep_alive and run.evidence.nodes]
     if alive and alive[0].engine != "host":
-        listing = f"{alive[0].engine} ps --filter label=madengine.run"
-        yield f"--keep-alive: containers were left running; `{listing}` lists them"
+        listing = f"{alive[0].engine or 'docker'} ps --filter label=madengine.run"
+        where = " on their nodes" if alive[0].place.elsewhere else ""
+        yield f"--keep-alive: containers were left running{where}; `{listing}` lists them"
 
 
 def report_document(report: RunReport, perf_csv: Path, exit_code: int) -> dict[str, object]:
     """The summary for machines (``--json``); keys are only ever added."""
+    left = [elsewhere_view.left_document(run) for run in report.left]
     return {
         "exit_code": exit_code,
         "interrupted": report.interrupted,
         "not_started": list(report.not_started),
         "perf_csv": str(perf_csv),
         "runs": [_run_document(run) for run in report.runs],
+        **({"left": left} if left else {}),
     }
 
 
@@ -123,6 +132,7 @@ def _run_document(run: FinishedRun) -> dict[str, object]:
         "explanation": list(verdict.explanation),
         "duration": round(run.duration, 3),
         "rows": [dict(row) for row in run.rows],
+        **(elsewhere_view.finished_document(run) if run.spec.place.elsewhere else {}),
     }
 
 

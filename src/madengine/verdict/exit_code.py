@@ -34,11 +34,17 @@ OUTCOME_CODES = MappingProxyType(
 
 
 def exit_code_for(
-    verdicts: Sequence[Verdict], *, strict: bool, build_failed: bool = False, interrupted: bool = False
+    verdicts: Sequence[Verdict],
+    *,
+    strict: bool,
+    build_failed: bool = False,
+    interrupted: bool = False,
+    goes_on: bool = False,
 ) -> int:
     """The exit code of a command that ended with these verdicts.
 
-    No verdict at all is never a success: nothing ran, so the run failed, unless a failed build explains it.
+    No verdict at all is never a success: nothing ran, so the run failed, unless a failed build explains it,
+    and unless something ``goes_on`` without the command, which has no verdict yet.
     ``interrupted`` (Ctrl-C) outranks everything. A code that the table does not know counts as unexpected.
     """
     if interrupted:
@@ -46,7 +52,7 @@ def exit_code_for(
     codes = [verdict.strict_exit_code if strict else verdict.exit_code for verdict in verdicts]
     if build_failed:
         codes.append(BUILD_FAILURE)
-    return worst_of(codes or [RUN_FAILURE])
+    return worst_of(codes or [SUCCESS if goes_on else RUN_FAILURE])
 
 
 def worst_of(codes: Sequence[int]) -> int:

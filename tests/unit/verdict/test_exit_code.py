@@ -49,6 +49,12 @@ def test_zero_runs_are_never_a_success() -> None:
     assert exit_code_for([], strict=True) == 3
 
 
+def test_runs_that_go_on_without_the_command_have_no_verdict_yet_and_hide_none() -> None:
+    assert exit_code_for([], strict=True, goes_on=True) == 0
+    assert exit_code_for([verdict(Outcome.FAILURE)], strict=False, goes_on=True) == 3
+    assert exit_code_for([], strict=False, goes_on=True, interrupted=True) == 130
+
+
 def test_zero_runs_after_a_failed_build_are_a_failed_build() -> None:
     assert exit_code_for([], strict=False, build_failed=True) == 2
 
