@@ -111,13 +111,19 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
 
 
 def _line(texts: Sequence[str], widths: Sequence[int], width: int) -> str:
+    return _clipped(GAP.join(map(_cell, texts, widths)).rstrip(), width)
+
+
+def _cell(text: str, room: int) -> str:
+    """The text in ``room`` cells. One that is too long loses its middle: names of models often differ at their end."""
     from rich.cells import cell_len, set_cell_size
 
-    cells = [
-        text + " " * (room - cell_len(text)) if cell_len(text) <= room else set_cell_size(text, room - len(CUT)) + CUT
-        for text, room in zip(texts, widths, strict=True)
-    ]
-    return _clipped(GAP.join(cells).rstrip(), width)
+    if cell_len(text) <= room:
+        return set_cell_size(text, room)
+    end = text[len(text) - (room - len(CUT)) // 2 :]
+    while end and cell_len(end) > room // 2:
+        end = end[1:]
+    return set_cell_size(text, room - len(CUT) - cell_len(end)) + CUT + end
 
 
 def _clipped(text: str, width: int) -> str:
