@@ -28,7 +28,12 @@ class Carrier:
     @classmethod
     def this_process(cls) -> Carrier:
         """The process that asks."""
-        return cls(os.getpid(), _start_time(os.getpid()) or 0, os.uname().nodename)
+        return cls.of(os.getpid())
+
+    @classmethod
+    def of(cls, pid: int) -> Carrier:
+        """A process of this machine."""
+        return cls(pid, _start_time(pid) or 0, os.uname().nodename)
 
     @classmethod
     def read(cls, run_dir: Path) -> Carrier | None:

@@ -1,0 +1,135 @@
+"""What Slurm's words mean, and what its records of one job come to.
+
+The words are those of squeue(1) and sacct(1), "JOB STATE CODES" and "JOB REASON CODES". All of this is pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from madengine.verdict.evidence import SchedulerReport
+
+SLURM = "Slurm"
+UNKNOWN = "unknown"
+_SUCCESS = "COMPLETED"
+_NO_METRIC = "5:0"  # a node whose madengine measured nothing ended well: one rank may print for all
+
+FINAL = frozenset(
+    {
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "LAUNCH_FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "RECONFIG_FAIL",
+        "REVOKED",
+        "TIMEOUT",
+    }
+)
+"""States that a job stays in, unless it is requeued: then it is pending again."""
+
+NEVER_STARTS = frozenset(
+    {
+        "AccountNotAllowed",
+        "AssocMaxCpuPerJobLimit",
+        "AssocMaxGRESPerJob",
+        "AssocMaxMemPerJob",
+        "AssocMaxNodePerJobLimit",
+        "AssocMaxWallDurationPerJobLimit",
+        "BadConstraints",
+        "DependencyNeverSatisfied",
+        "InvalidAccount",
+        "InvalidQOS",
+        "PartitionNodeLimit",
+        "PartitionTimeLimit",
+        "QOSMaxNodePerJobLimit",
+        "QOSMaxWallDurationPerJobLimit",
+        "QOSNotAllowed",
+    }
+)
+"""Reasons of a pending job that go away only when somebody changes the job or the cluster."""
+
+
+@dataclass(frozen=True)
+class QueueEntry:
+    """A job as ``squeue`` or ``scontrol show job`` tells it.
+
+    ``elapsed`` is in seconds, ``exit_code`` as Slurm writes it (``code:signal``, empty from ``squeue``), ``restarts``
+    how often the job was requeued. ``reason`` is empty when Slurm says "None".
+    """
+
+    job_id: str
+    state: str
+    reason: str = ""
+    nodes: str = ""
+    node_count: int = 0
+    elapsed: float = 0.0
+    exit_code: str = ""
+    restarts: int = 0
+
+
+@dataclass(frozen=True)
+class AccountingRecord:
+    """A line of ``sacct``: the job itself (``step`` is empty) or one of its steps (``batch``, ``extern``, ``0``)."""
+
+    step: str
+    state: str
+    exit_code: str = ""
+    derived_exit_code: str = ""
+    reason: str = ""
+
+
+def normal(state: str) -> str:
+    """The state's own word: ``CANCELLED by 1000`` and ``CANCELLED+`` are CANCELLED."""
+    words = state.split()
+    return words[0].rstrip("+").upper() if words else ""
+
+
+def is_final(state: str) -> bool:
+    """Whether a job in this state has ended."""
+    return normal(state) in FINAL
+
+
+def is_success(state: str) -> bool:
+    """Whether the state is the good one."""
+    return normal(state) == _SUCCESS
+
+
+def has_ended(records: Sequence[AccountingRecord] | None) -> bool:
+    """Whether the accounting has the job's last word."""
+    return any(record.step == "" and is_final(record.state) for record in records or ())
+
+
+def scheduler_report(
+    records: Sequence[AccountingRecord] | None, entry: QueueEntry | None = None
+) -> SchedulerReport:
+    """The scheduler's last word on a job.
+
+    The accounting's record counts, with its steps: a job can be COMPLETED 0:0 while its step FAILED 3:0. Without one
+    the state that the controller told, without that "unknown", which claims nothing. A step that ended with 5:0 is
+    clean: a node on which madengine measured nothing ends so.
+    """
+    if has_ended(records):
+        return _accounted(records or ())
+    if entry is not None and is_final(entry.state):
+        return SchedulerReport(SLURM, entry.state, is_success(entry.state), entry.exit_code, entry.reason)
+    return SchedulerReport(SLURM, UNKNOWN, success=False)
+
+
+def _accounted(records: Sequence[AccountingRecord]) -> SchedulerReport:
+    job = next(record for record in records if record.step == "")
+    if not is_success(job.state):
+        return SchedulerReport(SLURM, job.state, False, job.exit_code, job.reason)
+    bad = next((record for record in records if record.step and not _is_well(record)), None)
+    if bad is None:
+        return SchedulerReport(SLURM, job.state, True, job.exit_code, job.reason)
+    return SchedulerReport(SLURM, f"{normal(job.state)}, but step {bad.step} {bad.state}", False, bad.exit_code, "")
+
+
+def _is_well(step: AccountingRecord) -> bool:
+    return is_success(step.state) or (normal(step.state) == "FAILED" and step.exit_code == _NO_METRIC)
