@@ -23,6 +23,7 @@ Examples:
   madengine run --tags primes --engine host
   madengine run --tags pyt_vllm_llama --timeout 0 --live-output
   madengine run --manifest-file build_manifest.json --strict
+  madengine run --manifest-file on_slurm.json --detach
   madengine run --tags all --dry-run
 """
 
@@ -77,6 +78,20 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float | 
     help="Remove perf_entry files at the end, but for a file that --output names; perf.csv has all rows.",
 )
 @click.option("--sys-env-details", is_flag=True, help="Record each run's system environment in <model>_env.csv.")
+@click.option(
+    "--max-jobs",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="How many jobs a scheduler has at a time. On this machine models run one after the other.",
+)
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="Submit the jobs, print their run ids and return; `madengine collect` finishes the story from any shell.",
+)
+@click.option("--skip-preflight", is_flag=True, help="Submit without looking first whether the cluster will take it.")
 @click.option("--dry-run", is_flag=True, help="Print what would run, with names of variables only; start nothing.")
 @click.option("--strict", is_flag=True, help="Exit 3 also when a run measured but something did not finish.")
 @output_options

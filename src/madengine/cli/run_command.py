@@ -10,6 +10,7 @@ from typing import Any
 from madengine.cli import views
 from madengine.cli.build_request import BuildWords
 from madengine.cli.constants import ExitCode
+from madengine.cli.job_narrator import JobNarrator
 from madengine.cli.outputs import MANIFEST_MARKS, SUMMARY_MARKS, refuse_unwritable, write_document
 from madengine.cli.run_bench import bench_of, given_manifest, planned
 from madengine.cli.run_progress import RunNarrator
@@ -18,9 +19,11 @@ from madengine.cli.run_words import RunWords
 from madengine.core.errors import ConfigurationError, MADEngineError
 from madengine.core.interruptions import Interruptions, counted_interruptions
 from madengine.core.later import Later
+from madengine.deployment.base import Target
 from madengine.orchestration.prepare import Prepared, Source, make_runs_folder
 from madengine.orchestration.recorder import CommandFacts, FileRecorder
-from madengine.orchestration.run import RunReport, check_all, record_broken_off, run_all
+from madengine.orchestration.report import RunReport
+from madengine.orchestration.run import check_all, record_broken_off, run_all, submit_all
 from madengine.orchestration.sources import broken_off
 from madengine.reporting.git_state import GitState, git_state
 from madengine.reporting.perf_entry import DEFAULT_OUTPUT, PerfFiles, check_perf_files, perf_files
@@ -36,7 +39,9 @@ def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
     bench = bench_of(words, given, environ)
     source, build = planned(bench, given, environ)
     prepared = bench.prepare(source)
-    check_all(prepared.target, prepared.plan.specs)
+    _refuse_detaching_from(prepared.target, words)
+    if not words.skip_preflight:
+        check_all(prepared.target, prepared.plan.specs)
     if words.dry_run:
         return _show_plan(prepared, as_json=words.as_json, build_failed=source.build_failed)
     files = perf_files(Path.cwd(), words.output)
@@ -49,7 +54,7 @@ def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
         for warning in prepared.plan.warnings:
             views.warn(warning)
         recorder = _recorder(prepared, files, provenance)
-        report = _carried_out(prepared, source, recorder, interruptions)
+        report = _carried_out(prepared, source, recorder, words, interruptions)
         recorder.finish(unwanted=_unwanted(words, files))
     exit_code = _told(report, source, recorder, words)
     tell_github(report, environ)
@@ -78,6 +83,14 @@ def _unwanted(words: RunWords, files: PerfFiles) -> tuple[Path, ...]:
     """The files of this command alone that --cleanup-perf removes: all but one that --output names."""
     named = Path.cwd() / words.output if words.output != Path(DEFAULT_OUTPUT) else None
     return tuple(path for path in files.entries if path != named) if words.cleanup_perf else ()
+
+
+def _refuse_detaching_from(target: Target, words: RunWords) -> None:
+    if words.detach and not target.remote:
+        raise ConfigurationError(
+            f"--detach leaves runs to a scheduler, and the target {target.name} has none",
+            hint="it goes with a manifest or a context that holds a slurm block",
+        )
 
 
 def _show_plan(prepared: Prepared, *, as_json: bool, build_failed: bool) -> int:
@@ -116,18 +129,27 @@ def _recorder(prepared: Prepared, files: PerfFiles, provenance: Later[tuple[Mach
     return FileRecorder(facts)
 
 
-def _carried_out(prepared: Prepared, source: Source, recorder: FileRecorder, interruptions: Interruptions) -> RunReport:
+def _carried_out(
+    prepared: Prepared, source: Source, recorder: FileRecorder, words: RunWords, interruptions: Interruptions
+) -> RunReport:
     """Run everything; after builds that were interrupted only what these came to is recorded."""
     specs, target = prepared.plan.specs, prepared.target
+    narrator = JobNarrator() if target.remote else RunNarrator()
     if source.interrupted:
-        return record_broken_off(specs, broken_off(source), recorder, RunNarrator())
-    return run_all(specs, target, recorder, RunNarrator(), interruptions)
+        return record_broken_off(specs, broken_off(source), recorder, narrator)
+    begin = submit_all if words.detach else run_all
+    in_flight = words.max_jobs if target.remote else 1
+    return begin(specs, target, recorder, narrator, interruptions, in_flight=in_flight)
 
 
 def _told(report: RunReport, source: Source, recorder: FileRecorder, words: RunWords) -> int:
     """Show what is on record; returns the exit code."""
     exit_code = exit_code_for(
-        report.verdicts, strict=words.strict, build_failed=source.build_failed, interrupted=report.interrupted
+        report.verdicts,
+        strict=words.strict,
+        build_failed=source.build_failed,
+        interrupted=report.interrupted,
+        goes_on=bool(report.left),
     )
     if recorder.problems and exit_code == ExitCode.SUCCESS:
         exit_code = ExitCode.FAILURE

@@ -37,6 +37,9 @@ class RunWords:
     summary_output: Path | None
     cleanup_perf: bool
     sys_env_details: bool
+    max_jobs: int
+    detach: bool
+    skip_preflight: bool
     dry_run: bool
     strict: bool
     live_output: bool
