@@ -165,14 +165,14 @@ def _evidence(work: Work, interruptions: Interruptions, say: Say) -> Evidence:
     handle = target.submit(spec, Rendering())
     told = False
     while target.poll([handle], PATIENCE)[handle.run_id] is not RunState.ENDED:
+        if interruptions.count and not told:
+            say("told to end: ending the run")
+            target.cancel(handle)
+            told = True
         if interruptions.count and observer.current.startswith(IMAGE):
             # A pull or a build listens to nobody, and Slurm kills what is still there soon after its TERM.
             detail = f"cancelled while its image {spec.image.docker_image} was made available"
             return Evidence(spec.run_id, interruption=Interruption(InterruptionKind.CANCELLED, detail))
-        if interruptions.count and not told:
-            say("told to end: ending the script")
-            target.cancel(handle)
-            told = True
     return target.collect(handle)
 
 

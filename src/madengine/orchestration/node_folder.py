@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -53,7 +53,8 @@ class NodeObserver:
         self._open.close()
         self._log, self.current = None, name
         if name == MODEL:
-            write_before(self._spec)
+            with suppress(OSError, MADEngineError):  # it is for the case of a death, and no reason for one
+                write_before(self._spec)
         if name:
             self._say(name)
 
@@ -120,7 +121,8 @@ def closed(
         write_evidence(spec.run_dir, evidence)
     if verdict.outcome in (Outcome.SUCCESS, Outcome.SKIPPED) and not (spec.keep_workspace or spec.keep_alive):
         remove_tree(spec.workspace)
-        _workspace_link(spec).unlink(missing_ok=True) if spec.folders.workspace else None
+        if spec.folders.workspace is not None:
+            _workspace_link(spec).unlink(missing_ok=True)
 
 
 def write_evidence(folder: Path, evidence: Evidence) -> None:

@@ -122,7 +122,7 @@ def request_of(inputs: NodeInputs, inventory: GpuInventory) -> RunRequest:
 
 def place_here(order: JobOrder, rank: int, environ: Mapping[str, str]) -> Place:
     """Where this rank stands. Raises ``ConfigurationError`` when the job does not say where the others are."""
-    hosts = tuple(host for host in environ.get(HOSTS, "").split(",") if host) or ((os.uname().nodename,))
+    hosts = tuple(host for host in environ.get(HOSTS, "").split(",") if host) or (os.uname().nodename,)
     if len(hosts) != order.nnodes and order.reporters > 1:
         raise ConfigurationError(
             f"the run has {_nodes(order)}, and {HOSTS} names {len(hosts)}",
@@ -165,9 +165,10 @@ def _as_part(spec: RunSpec, inputs: NodeInputs) -> RunSpec:
 
 
 def _shared_workspace(inputs: NodeInputs) -> Path | None:
-    """The folder for the workspaces of all runs, when the manifest names one; relative to where the command was."""
-    block: Mapping[str, Any] = inputs.manifest.deployment_config.get(inputs.order.target) or {}
-    named = str(block.get("shared_workspace") or "")
+    """The folder for the workspaces of all runs, when manifest or card name one; relative to where the command was."""
+    target, (card,) = inputs.order.target, inputs.manifest.models.values()
+    blocks: tuple[Mapping[str, Any], ...] = (inputs.manifest.deployment_config.get(target) or {}, card.block(target))
+    named = next((str(block["shared_workspace"]) for block in blocks if block.get("shared_workspace")), "")
     return Path(inputs.order.directory, named).absolute() if named else None
 
 
