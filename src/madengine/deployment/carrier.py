@@ -13,6 +13,7 @@ from pathlib import Path
 
 from madengine.core.errors import ExecutionError
 from madengine.core.files import write_atomic
+from madengine.core.living import start_time
 
 PID = "pid"
 
@@ -33,7 +34,7 @@ class Carrier:
     @classmethod
     def of(cls, pid: int) -> Carrier:
         """A process of this machine."""
-        return cls(pid, _start_time(pid) or 0, os.uname().nodename)
+        return cls(pid, start_time(pid) or 0, os.uname().nodename)
 
     @classmethod
     def read(cls, run_dir: Path) -> Carrier | None:
@@ -50,7 +51,7 @@ class Carrier:
 
     def may_live(self) -> bool:
         """Whether the process lives; of one on another machine nobody here can say that it does not."""
-        return not self._is_here() or _start_time(self.pid) == self.started
+        return not self._is_here() or start_time(self.pid) == self.started
 
     def end(self) -> None:
         """Ask the process to end. Raises ``ExecutionError`` when it cannot be asked from here."""
@@ -66,13 +67,3 @@ class Carrier:
 
     def _is_here(self) -> bool:
         return self.host == os.uname().nodename
-
-
-def _start_time(pid: int) -> int | None:
-    """Field 22 of ``/proc/PID/stat`` (proc(5)); None for a process that is not there, or only waits to be buried."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    state, *fields = text.rpartition(")")[2].split()
-    return None if state in "ZX" else int(fields[18])
