@@ -1,0 +1,163 @@
+#!/bin/bash
+@DIRECTIVES@
+
+# The batch script of one run. It runs on the first node of the job and starts node.sh, which lies beside it, once on
+# each node. What it prints goes to logs/job.out in the run directory.
+set -euo pipefail
+
+run_dir=@RUN_DIR@
+run_id=@RUN_ID@
+nodes=@NODES@
+gpus_per_node=@GPUS_PER_NODE@
+processes=@PROCESSES@
+master_port=@MASTER_PORT@
+kill_on_bad_exit=@KILL_ON_BAD_EXIT@
+reporters=@REPORTERS@
+drives_allocation=@DRIVES_ALLOCATION@
+has_image=@HAS_IMAGE@
+modules=(@MODULES@)
+
+say() { printf 'job: %s\n' "$*"; }
+
+# A failure before any node began is the first node's to report.
+fail() {
+    say "$*" >&2
+    mkdir -p "$run_dir/node_0"
+    printf '%s\n' "$*" >"$run_dir/node_0/stderr"
+    printf 'run=%s\njob=%s\nattempt=%s\nnode=0\nhost=%s\nexit_code=1\ntimestamp=%s\n' "$run_id" "${SLURM_JOB_ID:-}" \
+        "$MADENGINE_ATTEMPT" "${SLURMD_NODENAME:-$(hostname)}" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" \
+        >"$run_dir/node_0/.node.status.job"
+    mv -f "$run_dir/node_0/.node.status.job" "$run_dir/node_0/node.status"
+    exit 1
+}
+
+# Whoever submitted the job may have been killed before it could write down the answer.
+leave_job_id() {
+    printf '%s\n' "${SLURM_JOB_ID:-}" >"$run_dir/.job_id" && mv -f "$run_dir/.job_id" "$run_dir/job_id"
+}
+
+# What an attempt left that Slurm requeued is no evidence of this one.
+set_earlier_attempt_aside() {
+    [ "$MADENGINE_ATTEMPT" -gt 0 ] || return 0
+    local aside="$run_dir/attempt_$((MADENGINE_ATTEMPT - 1))" folder
+    mkdir -p "$aside"
+    for folder in "$run_dir"/node_*; do
+        [ -d "$folder" ] || continue
+        mv "$folder" "$aside/" || say "$folder of an earlier attempt could not be set aside"
+    done
+}
+
+load_modules() {
+    local init name
+    set +eu # the initialisation of modules is not written for strict shells
+    if ! type module >/dev/null 2>&1; then
+        for init in /etc/profile.d/lmod.sh /etc/profile.d/modules.sh /usr/share/modules/init/bash; do
+            # shellcheck source=/dev/null
+            if [ -r "$init" ]; then . "$init" && break; fi
+        done
+    fi
+    type module >/dev/null 2>&1 || fail "there is no 'module' command on $(hostname), so these were not loaded: $*"
+    for name in "$@"; do
+        module load "$name" || fail "the module $name could not be loaded on $(hostname)"
+    done
+    set -eu
+}
+
+# The name of a node where names resolve, else the address that Slurm itself reaches it by.
+address_of() {
+    local address=""
+    if ! getent hosts "$1" >/dev/null 2>&1; then
+        address=$(scontrol -o show node "$1" 2>/dev/null | tr ' ' '\n' | sed -n 's/^NodeAddr=//p' | head -n 1) || true
+    fi
+    printf '%s\n' "${address:-$1}"
+}
+
+find_hosts() {
+    local names=() name addresses=()
+    mapfile -t names < <(scontrol show hostnames "${SLURM_JOB_NODELIST:-}" 2>/dev/null)
+    [ ${#names[@]} -gt 0 ] || names=("$(hostname)")
+    for name in "${names[@]}"; do addresses+=("$(address_of "$name")"); done
+    MASTER_ADDR=${addresses[0]}
+    MADENGINE_HOSTS=$(IFS=,; printf '%s' "${addresses[*]}")
+    export MASTER_ADDR MADENGINE_HOSTS
+}
+
+export_environment() {
+    export MASTER_PORT=$master_port NNODES=$nodes NPROC_PER_NODE=$processes GPUS_PER_NODE=$processes
+    export WORLD_SIZE=$((nodes * processes))
+    export MAD_DEPLOYMENT_TYPE=slurm MAD_SLURM_JOB_ID=${SLURM_JOB_ID:-} MAD_TOTAL_NODES=$nodes
+    export MADENGINE_JOB_GPUS=$gpus_per_node
+}
+
+# TERM is how Slurm announces the time limit (--signal) and a cancellation. Each node's part ends its script then and
+# still writes down what was measured.
+work=""
+told=0
+tell_nodes() {
+    told=1
+    [ -n "$work" ] || return 0
+    say "told to end: telling the nodes"
+    if [ "$drives_allocation" = 1 ]; then
+        kill -TERM "$work" 2>/dev/null || true
+    else
+        scancel --signal=TERM "$SLURM_JOB_ID" >/dev/null 2>&1 || kill -TERM "$work" 2>/dev/null || true
+    fi
+}
+
+# Waits for the work to its end; a signal interrupts one wait, not the work.
+wait_for_work() {
+    code=0
+    wait "$work" || code=$?
+    while kill -0 "$work" 2>/dev/null; do
+        code=0
+        wait "$work" || code=$?
+    done
+}
+
+on_each_node() {
+    srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit="$kill_on_bad_exit" \
+        bash "$run_dir/node.sh" "$@"
+}
+
+# 5 is a node on which nothing was measured, which is well: on several nodes one rank prints for all. srun tells the
+# highest code, so the markers say whether every node ended well. They may take their time on shared storage.
+every_node_ended_well() {
+    local rank code try
+    for try in 1 2 3 4 5 6 7 8 9 10; do
+        for ((rank = 0; rank < reporters; rank++)); do
+            code=$(sed -n 's/^exit_code=//p' "$run_dir/node_$rank/node.status" 2>/dev/null) || code=""
+            case $code in
+                0 | 5) ;;
+                "") break ;;
+                *) return 1 ;;
+            esac
+        done
+        [ "$rank" -lt "$reporters" ] || return 0
+        [ "$try" = 10 ] || sleep 1
+    done
+    return 1
+}
+
+export MADENGINE_ATTEMPT=${SLURM_RESTART_COUNT:-0}
+leave_job_id
+set_earlier_attempt_aside
+[ ${#modules[@]} -eq 0 ] || load_modules "${modules[@]}"
+find_hosts
+export_environment
+trap tell_nodes TERM
+say "$run_id: job ${SLURM_JOB_ID:-} on ${SLURM_JOB_NODELIST:-$(hostname)}, $nodes nodes, master $MASTER_ADDR:$master_port"
+
+if [ "$drives_allocation" = 1 ]; then
+    if [ "$has_image" = 1 ]; then
+        on_each_node --images || fail "the image is missing on a node: see image.log in the node folders"
+    fi
+    bash "$run_dir/node.sh" &
+else
+    on_each_node &
+fi
+work=$!
+[ "$told" = 0 ] || tell_nodes
+wait_for_work
+if [ "$code" = 5 ] && every_node_ended_well; then code=0; fi
+say "ended with exit code $code"
+exit "$code"
