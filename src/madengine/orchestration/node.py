@@ -30,7 +30,7 @@ from madengine.orchestration.node_plan import NodeInputs, node_folder, plan_node
 from madengine.verdict.evidence import Evidence, Interruption, InterruptionKind
 from madengine.verdict.judge import judge
 
-PATIENCE = 0.5  # seconds between two looks at the run
+PATIENCE = 0.1  # seconds between two looks at the run
 HOST = "host"
 
 
@@ -173,7 +173,14 @@ def _evidence(work: Work, interruptions: Interruptions, say: Say) -> Evidence:
             # A pull or a build listens to nobody, and Slurm kills what is still there soon after its TERM.
             detail = f"cancelled while its image {spec.image.docker_image} was made available"
             return Evidence(spec.run_id, interruption=Interruption(InterruptionKind.CANCELLED, detail))
-    return target.collect(handle)
+    return _told(target.collect(handle), interruptions)
+
+
+def _told(evidence: Evidence, interruptions: Interruptions) -> Evidence:
+    """A script may end well of itself when the whole job is told to end; without a number that is no clean end."""
+    if not interruptions.count or evidence.interruption is not None or evidence.measurements:
+        return evidence
+    return replace(evidence, interruption=Interruption(InterruptionKind.CANCELLED, "told to end while it ran"))
 
 
 def _keep(work: Work, observer: NodeObserver) -> None:

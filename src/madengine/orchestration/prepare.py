@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from madengine.config.credentials import load_credentials
-from madengine.config.data import load_data_config
 from madengine.config.manifest import BuildManifest
 from madengine.config.settings import Settings
-from madengine.config.tools import load_tools
 from madengine.core.errors import ConfigurationError
 from madengine.core.redact import mask_argv
 from madengine.deployment.base import TARGETS, Target, Workshop, target_class
@@ -25,14 +23,12 @@ from madengine.execution.gpu import GpuInventory, detect
 from madengine.execution.runner import Observer
 from madengine.execution.spec import RunSpec
 from madengine.orchestration.effective import effective_manifest, for_record
+from madengine.orchestration.inputs import data_for, tools_for
 from madengine.orchestration.plan import Plan, RunOptions, Surroundings, plan_runs
-from madengine.profiling import TOOLS_FILE
 
 if TYPE_CHECKING:
     from madengine.orchestration.images_here import ImageKeeper
 
-PACKAGE_TOOLS = "tools.json"
-PACKAGE_DATA = "data.json"
 ALIASES: Mapping[str, str] = {"docker": "local", "kubernetes": "k8s"}
 """Other names of targets that manifests use."""
 
@@ -151,8 +147,8 @@ def prepare_runs(source: Source, request: RunRequest, means: Means) -> Prepared:
         # Without a container a script inherits the caller's environment, and the env file stands above that.
         handed_on=added if engine and not engine.needs_image else {},
         stamp=f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}",
-        tools=load_tools(_tool_files(request)),
-        data=_data(request),
+        tools=tools_for(request.package, request.tools_config),
+        data=data_for(request.package, request.data_config),
         credentials=load_credentials(request.package, here.environ),
         refusals=source.refusals,
         place_of=target.place,
@@ -225,18 +221,6 @@ def _loaded(env_file: Path | None) -> dict[str, str]:
     from madengine.core.env_file import load_env_file
 
     return dict(load_env_file(str(env_file)))
-
-
-def _tool_files(request: RunRequest) -> list[Path]:
-    own = request.package / PACKAGE_TOOLS
-    named = [request.tools_config] if request.tools_config else []
-    return [TOOLS_FILE, *([own] if os.path.lexists(own) else []), *named]
-
-
-def _data(request: RunRequest) -> Mapping[str, Any] | None:
-    own = request.package / PACKAGE_DATA
-    path = request.data_config or (own if os.path.lexists(own) else None)
-    return load_data_config(path) if path else None
 
 
 def inventory_for(settings: Settings) -> GpuInventory:

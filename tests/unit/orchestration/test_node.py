@@ -220,6 +220,12 @@ def test_a_rank_that_is_told_to_end_ends_its_script_and_leaves_evidence(tmp_path
     assert "told to end: ending the run" in said
 
 
+def test_a_script_that_ends_well_when_all_are_told_to_end_is_not_clean_without_a_number(tmp_path: Path) -> None:
+    run_dir = run_directory(tmp_path, f"kill -TERM {os.getpid()}\n")
+    assert run(run_dir)[0] == 143
+    assert evidence(run_dir).interruption is not None
+
+
 def test_a_rank_that_is_told_to_end_while_it_reads_its_orders_leaves_evidence(tmp_path: Path) -> None:
     (tmp_path / "mad.env").write_text(f"kill {os.getpid()}; sleep 60\n")
     run_dir = run_directory(tmp_path, env_file=str(tmp_path / "mad.env"))
