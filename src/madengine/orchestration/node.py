@@ -47,9 +47,9 @@ class Work:
 
 @dataclass(frozen=True)
 class Finders:
-    """What looks at the machine: for the engine of a run, and for GPUs."""
+    """What looks at the machine: for the engine of a run, with a sentence about the choice, and for GPUs."""
 
-    engine: Callable[[NodeInputs], ContainerEngine]
+    engine: Callable[[NodeInputs], tuple[ContainerEngine, str]]
     gpus: Callable[[str | None], GpuInventory] = detect
 
 
@@ -94,7 +94,7 @@ def make_image_available(
     return CLEAN
 
 
-def engine_for_run(inputs: NodeInputs) -> ContainerEngine:
+def engine_for_run(inputs: NodeInputs) -> tuple[ContainerEngine, str]:
     """The order's engine, or the first that works here; a script that drives the whole allocation runs in none.
 
     Raises ``ExecutionError``.
@@ -103,7 +103,7 @@ def engine_for_run(inputs: NodeInputs) -> ContainerEngine:
     return _chosen(HOST if drives_allocation(order.launcher) else order.engine, inputs.environ, ORDER)
 
 
-def engine_for_images(inputs: NodeInputs) -> ContainerEngine:
+def engine_for_images(inputs: NodeInputs) -> tuple[ContainerEngine, str]:
     """The engine that images are for, whatever runs the script itself. Raises ``ExecutionError``."""
     order = inputs.order
     if drives_allocation(order.launcher):
@@ -111,12 +111,11 @@ def engine_for_images(inputs: NodeInputs) -> ContainerEngine:
     return engine_for_run(inputs)
 
 
-def _chosen(name: str, environ: Mapping[str, str], order: Sequence[str]) -> ContainerEngine:
+def _chosen(name: str, environ: Mapping[str, str], order: Sequence[str]) -> tuple[ContainerEngine, str]:
     try:
-        engine, _ = choose_engine(name, environ=environ, order=order)
+        return choose_engine(name, environ=environ, order=order)
     except ConfigurationError as error:
         raise ExecutionError(str(error)) from error
-    return engine
 
 
 def _made(folder: Path) -> Path:
@@ -130,18 +129,23 @@ def _made(folder: Path) -> Path:
 def _prepared(run_dir: Path, rank: int, environ: Mapping[str, str], finders: Finders) -> Work:
     """Everything that is known before the run begins. Raises ``MADEngineError``."""
     inputs = read_inputs(run_dir, rank, environ)
-    engine = finders.engine(inputs)
+    engine, sentence = finders.engine(inputs)
     inventory = finders.gpus(inputs.order.gpu_vendor or None)
     spec, warnings = plan_node(inputs, engine, inventory)
     keeper = ImageKeeper(request_of(inputs, inventory), engine, inputs.manifest.context)
-    return Work(inputs, engine, spec, keeper, (*inputs.notes, *warnings))
+    chosen_here = not (inputs.order.engine or drives_allocation(inputs.order.launcher))
+    outside = chosen_here and bool(spec.image.docker_image) and not engine.needs_image
+    remark = (f"rank {rank} ran without its image: {sentence}",) if outside else ()
+    return Work(inputs, engine, spec, keeper, (*inputs.notes, *warnings, *remark))
 
 
 def _carried_out(work: Work, interruptions: Interruptions, say: Say) -> int:
     spec, begun = work.spec, time.monotonic()
-    record = opened(spec, target=work.inputs.order.target, command=tuple(sys.argv))
+    host = work.inputs.host
+    record = opened(spec, target=work.inputs.order.target, host=host, command=tuple(sys.argv))
     seen = _evidence(work, interruptions, say)
-    evidence = _without_secrets(replace(seen, notes=(*work.notes, *seen.notes)), spec)
+    nodes = tuple(replace(node, host=host) for node in seen.nodes)
+    evidence = _without_secrets(replace(seen, nodes=nodes, notes=(*work.notes, *seen.notes)), spec)
     verdict = judge(evidence)
     digest = work.keeper.digest_of(spec.image.docker_image)
     closed(spec, record, evidence, verdict, duration=time.monotonic() - begun, digest=digest)

@@ -90,12 +90,10 @@ def _facts(path: Path) -> dict[str, int]:
     return {"size": facts.st_size, "mtime_ns": facts.st_mtime_ns}
 
 
-def opened(spec: RunSpec, *, target: str, command: Sequence[str]) -> RunRecord:
-    """Write the beginning of ``run.json``; returns it. Raises ``MADEngineError``."""
-    record = replace(
-        started_record(spec, machine=this_machine(), command=command, package_git=None),
-        target=target,
-    )
+def opened(spec: RunSpec, *, target: str, host: str, command: Sequence[str]) -> RunRecord:
+    """Write the beginning of ``run.json``; returns it. ``host`` is the machine's name. Raises ``MADEngineError``."""
+    machine = replace(this_machine(), host=host)
+    record = replace(started_record(spec, machine=machine, command=command, package_git=None), target=target)
     _link_workspace(spec)
     write_run_record(spec.run_dir, record, secrets=spec.hidden, durable=False)
     return record

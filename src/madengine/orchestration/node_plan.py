@@ -27,6 +27,8 @@ MANIFEST = "manifest.json"
 ARTEFACTS = "artefacts"
 HOSTS = "MADENGINE_HOSTS"  # the nodes' addresses in rank order, with commas between them
 GIVEN_GPUS = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")  # srun(1): the step's beat the job's
+NODE_NAMES = ("SLURMD_NODENAME",)  # what the scheduler calls this machine (srun(1))
+PASSED_ON = ("MAD_SLURM_JOB_ID", "MAD_TOTAL_NODES", "MAD_NODE_RANK")  # what scripts ask about their job
 ATTEMPT = "SLURM_RESTART_COUNT"  # sbatch(1): how often the job was requeued
 
 
@@ -55,6 +57,11 @@ class NodeInputs:
     def given_gpus(self) -> str:
         """The GPUs that the scheduler gave to this job on this machine, empty when it does not say."""
         return next((self.environ[name] for name in GIVEN_GPUS if self.environ.get(name)), "")
+
+    @property
+    def host(self) -> str:
+        """This machine as the scheduler calls it, else by its own name."""
+        return next((self.environ[name] for name in NODE_NAMES if self.environ.get(name)), os.uname().nodename)
 
 
 def node_folder(run_dir: Path, rank: int) -> Path:
@@ -136,7 +143,7 @@ def place_here(order: JobOrder, rank: int, environ: Mapping[str, str]) -> Place:
         master_addr=environ.get("MASTER_ADDR") or hosts[0],
         master_port=_port(environ.get("MASTER_PORT", "")) or order.master_port,
         hosts=hosts,
-        environment=order.environment,
+        environment={**{name: environ[name] for name in PASSED_ON if environ.get(name)}, **order.environment},
     )
 
 

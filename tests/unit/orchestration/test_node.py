@@ -35,7 +35,7 @@ ENVIRON = {"MADENGINE_HOSTS": "n0,n1", "PATH": os.environ["PATH"]}
 
 
 def finders(engine: ContainerEngine) -> Finders:
-    return Finders(lambda inputs: engine, lambda vendor: GpuInventory())
+    return Finders(lambda inputs: (engine, "engine: it"), lambda vendor: GpuInventory())
 
 
 def run(run_dir: Path, rank: int = 0, engine: ContainerEngine | None = None, **environ: str) -> tuple[int, list[str]]:
@@ -169,7 +169,7 @@ def test_an_env_file_that_fails_names_no_value(tmp_path: Path) -> None:
 def test_an_engine_that_does_not_work_here_is_125(tmp_path: Path) -> None:
     run_dir = run_directory(tmp_path)
 
-    def none_works(inputs: NodeInputs) -> ContainerEngine:
+    def none_works(inputs: NodeInputs) -> tuple[ContainerEngine, str]:
         raise ExecutionError("the engine docker cannot be used: no daemon")
 
     said: list[str] = []
@@ -203,6 +203,25 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (run_dir / "node_0").write_text("")
     with pytest.raises(ConfigurationError, match="the rank's folder cannot be made"):
         run(run_dir)
+
+
+def test_a_node_is_named_as_the_scheduler_calls_it(tmp_path: Path) -> None:
+    run_dir = run_directory(tmp_path)
+    run(run_dir, SLURMD_NODENAME="gpu-07")
+    assert [node.host for node in evidence(run_dir).nodes] == ["gpu-07"]
+    assert read_run_record(run_dir / "node_0")["machine"]["host"] == "gpu-07"
+
+
+@pytest.mark.parametrize(
+    ("fields", "noted"),
+    [({"engine": ""}, True), ({"engine": "host"}, False), ({"engine": "", "launcher": "slurm_multi"}, False)],
+)
+def test_a_node_where_no_container_engine_works_says_that_it_ran_without_the_image(
+    tmp_path: Path, fields: dict[str, str], noted: bool
+) -> None:
+    run_dir = run_directory(tmp_path, **fields)
+    run(run_dir)
+    assert ("rank 0 ran without its image: engine: it" in evidence(run_dir).notes) == noted
 
 
 # --- told to end
@@ -311,7 +330,7 @@ def _inputs(tmp_path: Path, **fields: Any) -> NodeInputs:
     [({"engine": "host"}, "host"), ({"engine": ""}, "host"), ({"engine": "", "launcher": "slurm-multi"}, "host")],
 )
 def test_the_engine_is_the_orders_else_the_nodes_own_choice(tmp_path: Path, fields: dict[str, Any], name: str) -> None:
-    assert engine_for_run(_inputs(tmp_path, **fields)).name == name
+    assert engine_for_run(_inputs(tmp_path, **fields))[0].name == name
 
 
 def test_an_engine_that_was_ordered_and_is_not_known_is_an_engines_problem(tmp_path: Path) -> None:

@@ -113,6 +113,11 @@ def test_variables_of_presets_stand_below_what_people_wrote(tmp_path: Path) -> N
     assert (environment["A"], environment["B"]) == ("preset", "card")
 
 
+def test_scripts_in_a_container_are_told_of_their_job(tmp_path: Path) -> None:
+    environment = spec(run_directory(tmp_path), MAD_SLURM_JOB_ID="4711", SLURM_JOB_ID="4711").environment
+    assert (environment.get("MAD_SLURM_JOB_ID"), environment.get("SLURM_JOB_ID")) == ("4711", None)
+
+
 @pytest.mark.parametrize(
     ("environ", "indices"),
     [
