@@ -24,8 +24,8 @@ from madengine.execution.select_engine import CONTAINERS, ORDER, choose_engine
 from madengine.execution.spec import RunSpec
 from madengine.launchers.registry import drives_allocation
 from madengine.orchestration.images_here import ImageKeeper
-from madengine.orchestration.node_exit import CANNOT_RUN, CLEAN, node_exit_code
-from madengine.orchestration.node_folder import IMAGE, NodeObserver, Say, closed, opened, write_evidence
+from madengine.orchestration.node_exit import CANNOT_RUN, CLEAN, INVALID, node_exit_code
+from madengine.orchestration.node_folder import IMAGE, IMAGE_LOG, NodeObserver, Say, closed, opened, write_evidence
 from madengine.orchestration.node_plan import NodeInputs, node_folder, plan_node, read_inputs, request_of
 from madengine.verdict.evidence import Evidence, Interruption, InterruptionKind
 from madengine.verdict.judge import judge
@@ -76,21 +76,23 @@ def run_node(run_dir: Path, rank: int, environ: Mapping[str, str], say: Say, fin
 def make_image_available(
     run_dir: Path, rank: int, environ: Mapping[str, str], say: Say, finders: Finders | None = None
 ) -> int:
-    """Only make the image available on this node; 0, or 125 when it cannot be had.
+    """Only make the image available on this node: 0, 125 when it cannot be had, 4 for orders that nobody can carry out.
 
-    Raises ``ConfigurationError`` for an order that cannot be carried out.
+    The reason stands in the rank's ``image.log``, too. Raises ``MADEngineError`` when its folder cannot be written.
     """
-    _made(node_folder(run_dir, rank))
+    folder = _made(node_folder(run_dir, rank))
     try:
         work = _prepared(run_dir, rank, environ, finders or Finders(engine_for_images))
         observer = NodeObserver(work.spec, say)
         if work.spec.image.docker_image and work.engine.needs_image:
-            _keep(work, observer)
-    except ConfigurationError:
-        raise
+            work.keeper(work.spec, observer)
+        observer.phase("")
     except MADEngineError as error:
-        say(f"error: {Redactor(secret_values(environ)).text(str(error))}")
-        return CANNOT_RUN
+        reason = Redactor(secret_values(environ)).text(str(error))
+        say(f"error: {reason}")
+        with (folder / IMAGE_LOG).open("a", encoding="utf-8") as log:
+            log.write(f"{reason}\n")
+        return INVALID if isinstance(error, ConfigurationError) else CANNOT_RUN
     return CLEAN
 
 
@@ -185,18 +187,6 @@ def _told(evidence: Evidence, interruptions: Interruptions) -> Evidence:
     if not interruptions.count or evidence.interruption is not None or evidence.measurements:
         return evidence
     return replace(evidence, interruption=Interruption(InterruptionKind.CANCELLED, "told to end while it ran"))
-
-
-def _keep(work: Work, observer: NodeObserver) -> None:
-    """Make the image available, with a word on the reason in the log when it cannot be had."""
-    try:
-        work.keeper(work.spec, observer)
-    except MADEngineError as error:
-        observer.phase(IMAGE)
-        observer.output(f"{error}\n".encode())
-        raise
-    finally:
-        observer.phase("")
 
 
 def _ended(run_dir: Path, kind: InterruptionKind, reason: str) -> Evidence:

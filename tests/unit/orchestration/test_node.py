@@ -313,9 +313,21 @@ def test_without_containers_there_is_no_image_to_get(tmp_path: Path, engine: Con
     assert images(run_directory(tmp_path), engine) == (0, [])
 
 
-def test_an_order_that_cannot_be_carried_out_is_an_error_here_too(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="no model 'other'"):
-        images(run_directory(tmp_path, key="other"), RecordingEngine())
+@pytest.mark.parametrize(
+    ("fields", "engine", "code", "reason"),
+    [
+        ({"key": "other"}, "host", 4, "no model 'other'"),
+        ({}, "warp", 125, "there is no container engine 'warp'"),
+    ],
+)
+def test_what_keeps_an_image_from_being_asked_for_is_in_its_log_too(
+    tmp_path: Path, fields: dict[str, str], engine: str, code: int, reason: str
+) -> None:
+    run_dir = run_directory(tmp_path, engine=engine, **fields)
+    said: list[str] = []
+    assert make_image_available(run_dir, 1, ENVIRON, said.append) == code
+    assert reason in said[-1]
+    assert reason in (run_dir / "node_1" / "image.log").read_text()
 
 
 # --- which engine
