@@ -92,20 +92,19 @@ class Observed:
 class Workshop:
     """What targets work with; each takes what it needs.
 
-    ``deployment`` is the effective ``deployment_config``, ``source`` the file that it comes from. ``environ`` is the
-    inherited environment with the env file on top, ``env_file`` the path of that file, None without one. ``order``
-    holds, as plain JSON values, what another machine's madengine has to know of this command's options (see
-    ``deployment.order``). ``document_of`` gives the part of the effective manifest that a run uses, without secrets.
-    ``engine`` is None where it is chosen elsewhere; ``ensure_image`` makes a spec's image available on this machine or
-    raises ``MADEngineError``.
+    ``deployment`` is the effective ``deployment_config``, ``source`` the file that it comes from. ``inherited`` is the
+    command's environment, ``environ`` the same with the env file on top, ``env_file`` the path of that file, None
+    without one. ``order`` holds, as plain JSON values, what another machine's madengine has to know of this command's
+    options (see ``deployment.order``). ``engine`` is None where it is chosen elsewhere; ``ensure_image`` makes a spec's
+    image available on this machine or raises ``MADEngineError``.
     """
 
     deployment: Mapping[str, Any] = field(default_factory=dict)
     source: str = "context"
+    inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     env_file: Path | None = None
     order: Mapping[str, Any] = field(default_factory=dict)
-    document_of: Callable[[RunSpec], Mapping[str, Any]] = lambda spec: {}  # noqa: ARG005
     engine: ContainerEngine | None = None
     observer_for: Callable[[RunSpec], Observer] | None = None
     ensure_image: Callable[[RunSpec, Observer], None] | None = None
@@ -159,7 +158,10 @@ class Target(Protocol):
         """End the run. Safe to call twice, and on an ended run."""
 
 
-TARGETS: Mapping[str, str] = {"local": "madengine.deployment.local:LocalTarget"}
+TARGETS: Mapping[str, str] = {
+    "local": "madengine.deployment.local:LocalTarget",
+    "slurm": "madengine.deployment.slurm.target:SlurmTarget",
+}
 """Target name -> ``module:class``, imported on use. A name that is not here is refused before anything is started."""
 
 

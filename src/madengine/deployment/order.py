@@ -33,8 +33,10 @@ class JobOrder:
     ``engine`` is empty when each node chooses its own. ``reporters`` is the number of ranks that are expected to
     report: all ``nnodes``, or 1 where one script drives the whole allocation. ``gpus_per_node`` is 0 for a run on CPUs.
     ``environment`` are the variables that presets give, ``options`` the run options of the command
-    (``orchestration.plan.RunOptions``), ``row`` the columns of perf.csv that are known beforehand,
-    ``command`` the masked command line, ``directory`` where it was given, ``output`` what its ``--output`` said.
+    (``orchestration.plan.RunOptions``), ``row`` the columns of perf.csv that are known beforehand, ``command`` the
+    masked command line, ``directory`` where it was given, ``output`` what its ``--output`` said. ``marker_grace`` is
+    how long lagging storage is waited for, ``pending_timeout`` how long a job may wait for its nodes (None: as long as
+    it takes), both in seconds.
     """
 
     run_id: str
@@ -62,6 +64,8 @@ class JobOrder:
     command: tuple[str, ...] = ()
     directory: str = ""
     output: str = ""
+    marker_grace: float = 30.0
+    pending_timeout: float | None = None
 
 
 def write_order(run_dir: Path, order: JobOrder) -> Path:
@@ -98,6 +102,8 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "master_port": (int,),
     "timeout": (int, float, type(None)),
     "expected_results": (int, type(None)),
+    "marker_grace": (int, float),
+    "pending_timeout": (int, float, type(None)),
     "environment": (dict,),
     "options": (dict,),
     "row": (dict,),

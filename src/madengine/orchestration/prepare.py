@@ -22,7 +22,7 @@ from madengine.execution.engine import ContainerEngine
 from madengine.execution.gpu import GpuInventory, detect
 from madengine.execution.runner import Observer
 from madengine.execution.spec import RunSpec
-from madengine.orchestration.effective import effective_manifest, for_record
+from madengine.orchestration.effective import effective_manifest
 from madengine.orchestration.inputs import data_for, tools_for
 from madengine.orchestration.plan import Plan, RunOptions, Surroundings, plan_runs
 
@@ -129,10 +129,10 @@ def prepare_runs(source: Source, request: RunRequest, means: Means) -> Prepared:
         Workshop(
             deployment=effective.deployment_config,
             source=str(source.manifest.source or "context"),
+            inherited=request.environ,
             environ=here.environ,
             env_file=env_file,
             order=_order(here),
-            document_of=lambda spec: for_record(effective, spec.key, spec.secrets),
             engine=engine,
             observer_for=means.observer_for,
             ensure_image=keeper,
@@ -163,6 +163,7 @@ def _order(request: RunRequest) -> dict[str, Any]:
     return {
         "package": str(request.package),
         "engine": request.engine,
+        "gpu_vendor": request.settings.gpu_vendor or "",
         "data_config": _absolute(request.data_config),
         "tools_config": _absolute(request.tools_config),
         "options": asdict(request.options),

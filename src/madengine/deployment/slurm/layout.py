@@ -28,6 +28,7 @@ JOB_ID = "job_id"
 CANCELLED = "cancelled.json"
 MARKER = "node.status"
 EVIDENCE = "evidence.json"
+BEFORE = "before.json"
 JOB_LOG = "logs/job.out"
 
 

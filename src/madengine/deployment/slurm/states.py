@@ -105,9 +105,7 @@ def has_ended(records: Sequence[AccountingRecord] | None) -> bool:
     return any(record.step == "" and is_final(record.state) for record in records or ())
 
 
-def scheduler_report(
-    records: Sequence[AccountingRecord] | None, entry: QueueEntry | None = None
-) -> SchedulerReport:
+def scheduler_report(records: Sequence[AccountingRecord] | None, entry: QueueEntry | None = None) -> SchedulerReport:
     """The scheduler's last word on a job.
 
     The accounting's record counts, with its steps: a job can be COMPLETED 0:0 while its step FAILED 3:0. Without one

@@ -50,10 +50,12 @@ def submit_job(client: SlurmClient, run_dir: Path, environment: Mapping[str, str
     return _noted(run_dir, Submitted(answer.job_id, answer.refusal, time=_now()))
 
 
-def start_inside(run_dir: Path, job_id: str, environment: Mapping[str, str]) -> Submitted:
+def start_inside(
+    run_dir: Path, job_id: str, environment: Mapping[str, str]
+) -> tuple[Submitted, subprocess.Popen[bytes]]:
     """Run the job script at once, inside of the allocation ``job_id`` that this process is in.
 
-    The script gets a session of its own and goes on when this process ends.
+    The script gets a session of its own and goes on when this process ends; until then its end is noted here.
     """
     log = run_dir / JOB_LOG
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -66,12 +68,7 @@ def start_inside(run_dir: Path, job_id: str, environment: Mapping[str, str]) -> 
             env=dict(environment),
             start_new_session=True,
         )
-    return _noted(run_dir, Submitted(job_id, carrier=Carrier.of(process.pid), time=_now()))
-
-
-def note_refusal(run_dir: Path, reason: str) -> Submitted:
-    """Write down that there is no job, and why."""
-    return _noted(run_dir, Submitted(refusal=reason, time=_now()))
+    return _noted(run_dir, Submitted(job_id, carrier=Carrier.of(process.pid), time=_now())), process
 
 
 def find_submitted(client: SlurmClient, run_dir: Path) -> Submitted | None:

@@ -148,7 +148,7 @@ class JobWatch:
         return Progress(
             self.job_id,
             entry.state,
-            entry.nodes or (f"{entry.node_count}" if entry.node_count else ""),
+            entry.nodes,
             None if pending else entry.elapsed,
             self._silence(now) or (entry.reason if pending else self._waited_for()),
         )
