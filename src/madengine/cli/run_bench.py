@@ -21,6 +21,7 @@ from madengine.execution.gpu import GpuInventory
 from madengine.execution.select_engine import CONTAINERS, VARIABLE, choose_engine
 from madengine.orchestration.image_plan import CONTEXT_IMAGE
 from madengine.orchestration.images_here import ImageKeeper
+from madengine.orchestration.keep_images import keep_for_nodes
 from madengine.orchestration.prepare import (
     Means,
     Prepared,
@@ -42,6 +43,12 @@ class Bench:
     settings: Settings
     means: Means
     request: RunRequest
+
+    def keep_for_nodes(self, source: Source, prepared: Prepared) -> None:
+        """Leave images that were built here for nodes elsewhere that cannot pull them."""
+        engine = self.means.engine
+        if prepared.target.remote and engine is not None and source.built is not None and not source.interrupted:
+            keep_for_nodes(source.built, engine, prepared.plan.environ, views.say)
 
     def prepare(self, source: Source) -> Prepared:
         return prepare_runs(source, self.request, self.means)

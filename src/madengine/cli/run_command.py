@@ -51,6 +51,7 @@ def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
         if build is not None:
             source = build(interruptions)
             prepared = bench.prepare(source)
+            bench.keep_for_nodes(source, prepared)
         for warning in prepared.plan.warnings:
             views.warn(warning)
         recorder = _recorder(prepared, files, provenance)

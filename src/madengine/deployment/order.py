@@ -32,6 +32,7 @@ class JobOrder:
     ``package``, ``env_file``, ``data_config`` and ``tools_config`` are absolute paths, empty where there is none.
     ``engine`` is empty when each node chooses its own. ``reporters`` is the number of ranks that are expected to
     report: all ``nnodes``, or 1 where one script drives the whole allocation. ``gpus_per_node`` is 0 for a run on CPUs.
+    ``workspaces`` is a folder on shared storage for the workspaces, empty when they lie in the nodes' own folders.
     ``environment`` are the variables that presets give, ``options`` the run options of the command
     (``orchestration.plan.RunOptions``), ``row`` the columns of perf.csv that are known beforehand, ``command`` the
     masked command line, ``directory`` where it was given, ``output`` what its ``--output`` said. ``marker_grace`` is
@@ -55,6 +56,7 @@ class JobOrder:
     data_config: str = ""
     tools_config: str = ""
     gpu_vendor: str = ""
+    workspaces: str = ""
     timeout: float | None = None
     results_file: str = ""
     expected_results: int | None = None

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
 import madengine
 from madengine.config.context import settings_of
@@ -156,7 +155,7 @@ def run_options(order: JobOrder) -> RunOptions:
 def _as_part(spec: RunSpec, inputs: NodeInputs) -> RunSpec:
     """The spec with the run's id and this rank's folders; its containers are those of this rank and attempt alone."""
     run_dir, rank = inputs.run_dir, inputs.rank
-    shared = _shared_workspace(inputs)
+    shared = _shared_workspace(inputs.order)
     attempt = inputs.environ.get(ATTEMPT, "")
     return replace(
         spec,
@@ -171,12 +170,9 @@ def _as_part(spec: RunSpec, inputs: NodeInputs) -> RunSpec:
     )
 
 
-def _shared_workspace(inputs: NodeInputs) -> Path | None:
-    """The folder for the workspaces of all runs, when manifest or card name one; relative to where the command was."""
-    target, (card,) = inputs.order.target, inputs.manifest.models.values()
-    blocks: tuple[Mapping[str, Any], ...] = (inputs.manifest.deployment_config.get(target) or {}, card.block(target))
-    named = next((str(block["shared_workspace"]) for block in blocks if block.get("shared_workspace")), "")
-    return Path(inputs.order.directory, named).absolute() if named else None
+def _shared_workspace(order: JobOrder) -> Path | None:
+    """The folder for the workspaces of all runs, when there is one; relative to where the command was given."""
+    return Path(order.directory, order.workspaces).absolute() if order.workspaces else None
 
 
 def _neighbours(spec: RunSpec, runs: Path) -> list[Path]:

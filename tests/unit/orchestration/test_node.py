@@ -85,18 +85,14 @@ def test_the_record_says_what_was_run_where_and_how_it_ended(tmp_path: Path) -> 
 
 
 def test_a_success_needs_no_second_look_at_its_workspace(tmp_path: Path) -> None:
-    run_dir = run_directory(tmp_path, deployment={"slurm": {"shared_workspace": str(tmp_path / "spaces")}})
+    run_dir = run_directory(tmp_path, workspaces=str(tmp_path / "spaces"))
     run(run_dir)
     assert not os.path.lexists(run_dir / "node_0" / "workspace")
     assert not (tmp_path / "spaces" / RUN_ID / "node_0").exists()
 
 
 def test_a_workspace_that_is_asked_for_stays_and_is_found_from_the_ranks_folder(tmp_path: Path) -> None:
-    run_dir = run_directory(
-        tmp_path,
-        deployment={"slurm": {"shared_workspace": str(tmp_path / "spaces")}},
-        options={"keep_workspace": True},
-    )
+    run_dir = run_directory(tmp_path, workspaces=str(tmp_path / "spaces"), options={"keep_workspace": True})
     run(run_dir)
     assert (run_dir / "node_0" / "workspace").resolve() == tmp_path / "spaces" / RUN_ID / "node_0"
     assert (run_dir / "node_0" / "workspace" / "run_directory" / "run.sh").is_file()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.recording_engine import RecordingEngine
@@ -150,10 +149,8 @@ def test_nodes_that_are_one_machine_and_attempts_after_a_requeue_have_containers
     assert [run.part for run in runs] == ["node0", "node1", "node1-1"]
 
 
-@pytest.mark.parametrize("where", ["deployment", "card"])
-def test_workspaces_lie_in_the_shared_folder_that_manifest_or_card_name(tmp_path: Path, where: str) -> None:
-    named: dict[str, Any] = {where: {"slurm": {"shared_workspace": "spaces"}}}
-    run = spec(run_directory(tmp_path, **named), 1)
+def test_workspaces_lie_in_the_shared_folder_that_the_order_names(tmp_path: Path) -> None:
+    run = spec(run_directory(tmp_path, workspaces="spaces"), 1)
     assert run.workspace == tmp_path / "spaces" / RUN_ID / "node_1"
     assert tmp_path / "spaces" in run.folders.others
 

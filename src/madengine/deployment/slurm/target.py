@@ -202,6 +202,7 @@ class SlurmTarget:
             gpus_per_node=options.gpus_per_node,
             master_port=shape.master_port,
             env_file=str(env_file) if env_file else "",
+            workspaces=options.shared_workspace,
             timeout=spec.timeout,
             results_file=spec.results_file,
             expected_results=spec.expected_results,
