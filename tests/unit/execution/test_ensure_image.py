@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import tempfile
 import threading
 from functools import partial
@@ -236,3 +239,47 @@ def test_an_image_of_a_manifest_is_built_again_under_its_own_name(tmp_path: Path
 def test_a_given_image_is_not_built_again(dockerfile: str | None) -> None:
     assert not is_rebuilt(ImageRecord({"docker_image": "x:1", "dockerfile": dockerfile}))
     assert is_rebuilt(LOCAL)
+
+
+NODE = """\
+import os, signal, sys, time
+from pathlib import Path
+from tests.recording_engine import RecordingEngine
+from madengine.config.manifest import ImageRecord
+from madengine.execution.ensure_image import ensure_image
+
+archives, name = Path(sys.argv[1]), sys.argv[2]
+engine = RecordingEngine()
+
+def build():
+    with (archives / "builds").open("a") as file:
+        file.write(name + "\\n")
+    if name == "dies":
+        print("builds", flush=True)
+        time.sleep(0.3)  # the others come meanwhile
+        os.kill(os.getpid(), signal.SIGKILL)
+    engine.local["rocm/x:1"] = "sha256:built"
+
+image = ImageRecord({"docker_image": "rocm/x:1", "local_image": True})
+print(ensure_image(image, engine, archives=archives, build=build, output=lambda data: None))
+"""
+
+
+def test_a_builder_that_is_killed_is_followed_by_one_other_whose_archive_all_the_rest_load(tmp_path: Path) -> None:
+    def node(name: str) -> subprocess.Popen[str]:
+        own = tmp_path / f"tmp-{name}"  # what belongs to one machine is there
+        own.mkdir()
+        environ = {**os.environ, "TMPDIR": str(own), "PYTHONPATH": str(Path(__file__).parents[3])}
+        command = [sys.executable, "-c", NODE, str(tmp_path), name]
+        return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True)
+
+    first = node("dies")
+    assert first.stdout is not None
+    assert first.stdout.readline() == "builds\n"
+    others = [node(str(number)) for number in range(4)]
+    told = sorted(process.communicate(timeout=60)[0].strip() for process in others)
+    first.communicate(timeout=60)
+    assert first.returncode == -9
+    assert told == ["built", "loaded", "loaded", "loaded"]
+    assert len((tmp_path / "builds").read_text().splitlines()) == 2
+    assert not list(tmp_path.glob(".*.holder*"))
