@@ -24,6 +24,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "discover": ("madengine.cli.discover:discover", "List the model cards of a package."),
     "build": ("madengine.cli.build:build", "Build the images of the selected models and write a build manifest."),
     "run": ("madengine.cli.run:run", "Run models and say honestly what happened."),
+    "collect": ("madengine.cli.collect:collect", "Finish the story of runs that were submitted before."),
+    "cancel": ("madengine.cli.cancel:cancel", "End runs that were submitted before."),
     "validate": ("madengine.cli.validate:validate", "Check manifests, cards, contexts, env files and results."),
     "schema": ("madengine.cli.schema:schema", "Print one of the JSON Schemas that files are checked against."),
     "doctor": ("madengine.cli.doctor:doctor", "Say what works on this machine and what to do about the rest."),

@@ -104,6 +104,13 @@ def output_options(command: Command) -> Command:
     """``--live-output``, ``--json``, ``--verbose``."""
     return _stacked(
         click.option("--live-output", "-l", is_flag=True, help="Show what builds and scripts print, as they print it."),
+        report_options,
+    )(command)
+
+
+def report_options(command: Command) -> Command:
+    """``--json``, ``--verbose``."""
+    return _stacked(
         click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, for machines."),
         click.option("--verbose", "-v", is_flag=True, help="Say more on standard error."),
     )(command)

@@ -5,23 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from madengine.cli import views
 from madengine.cli.build_request import BuildWords
 from madengine.cli.constants import ExitCode
 from madengine.cli.job_narrator import JobNarrator
-from madengine.cli.outputs import MANIFEST_MARKS, SUMMARY_MARKS, refuse_unwritable, write_document
+from madengine.cli.outputs import MANIFEST_MARKS, SUMMARY_MARKS, refuse_unwritable
 from madengine.cli.run_bench import bench_of, given_manifest, planned
 from madengine.cli.run_progress import RunNarrator
-from madengine.cli.run_view import report_document, show_report, tell_github
+from madengine.cli.run_told import tell
+from madengine.cli.run_view import tell_github
 from madengine.cli.run_words import RunWords
-from madengine.core.errors import ConfigurationError, MADEngineError
+from madengine.core.errors import ConfigurationError
 from madengine.core.interruptions import Interruptions, counted_interruptions
 from madengine.core.later import Later
 from madengine.deployment.base import Target
 from madengine.orchestration.prepare import Prepared, Source, make_runs_folder
 from madengine.orchestration.recorder import CommandFacts, FileRecorder
+from madengine.orchestration.recording import OnceRecorder
 from madengine.orchestration.report import RunReport
 from madengine.orchestration.run import check_all, record_broken_off, run_all, submit_all
 from madengine.orchestration.sources import broken_off
@@ -127,7 +128,7 @@ def _recorder(prepared: Prepared, files: PerfFiles, provenance: Later[tuple[Mach
         digest_of=prepared.digest_of,
         environ=prepared.plan.environ,
     )
-    return FileRecorder(facts)
+    return OnceRecorder(facts)
 
 
 def _carried_out(
@@ -152,31 +153,13 @@ def _told(report: RunReport, source: Source, recorder: FileRecorder, words: RunW
         interrupted=report.interrupted,
         goes_on=bool(report.left),
     )
-    if recorder.problems and exit_code == ExitCode.SUCCESS:
-        exit_code = ExitCode.FAILURE
-    document = report_document(report, recorder.files.perf_csv, exit_code)
-
-    def show() -> None:
-        if words.as_json:
-            views.print_json(document)
-        else:
-            show_report(report, recorder.files.perf_csv, verbose=words.verbose)
-
-    shown = views.show_done(exit_code, show)
-    for remark in recorder.remarks:
-        views.warn(remark)
-    for problem in dict.fromkeys(recorder.problems):
-        views.fail(problem)
-    if words.summary_output and (problem := _unwritten(words.summary_output, document)):
-        views.fail(problem)
-        return shown or ExitCode.FAILURE
-    return shown
-
-
-def _unwritten(path: Path, document: Mapping[str, Any]) -> str:
-    """Write the summary; what kept it from being written, since the runs have their own exit code by now."""
-    try:
-        write_document(path, document)
-    except MADEngineError as error:
-        return str(error)
-    return ""
+    return tell(
+        report,
+        recorder.files.perf_csv,
+        exit_code,
+        remarks=recorder.remarks,
+        problems=recorder.problems,
+        summary_output=words.summary_output,
+        as_json=words.as_json,
+        verbose=words.verbose,
+    )

@@ -91,7 +91,11 @@ def next_steps(report: RunReport, perf_csv: Path) -> Iterator[str]:
     if not report.runs:
         return
     count = sum(len(run.rows) for run in report.runs if run.saved)
-    yield f"{count} row{'s' if count != 1 else ''} appended to {shown_path(perf_csv)}"
+    before = [run.spec.run_id for run in report.runs if run.before]
+    if before:
+        yield f"recorded before, so that nothing was added for: {', '.join(before)}"
+    if count or not before:
+        yield f"{count} row{'s' if count != 1 else ''} appended to {shown_path(perf_csv)}"
     failed = [run for run in report.runs if run.verdict.outcome in (Outcome.FAILURE, Outcome.NO_METRIC)]
     for run in failed:
         yield f"  {run.spec.card.name}: everything about this run is in {shown_path(run.spec.run_dir)}"

@@ -78,7 +78,7 @@ class Observed:
     """What the machines that a run was on know of themselves; what is not known keeps its default.
 
     ``duration`` is what the run took there, in seconds, without the time it waited for its nodes; ``exit_code`` the
-    one of the first node's script.
+    one of the first node's script, ``job`` the scheduler's id of the run.
     """
 
     hosts: tuple[str, ...] = ()
@@ -86,6 +86,7 @@ class Observed:
     gpus: GpuGrant | None = None
     image_digest: str = ""
     exit_code: int | None = None
+    job: str = ""
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,10 @@ class JobOrder:
     report: all ``nnodes``, or 1 where one script drives the whole allocation. ``gpus_per_node`` is 0 for a run on CPUs.
     ``workspaces`` is a folder on shared storage for the workspaces, empty when they lie in the nodes' own folders.
     ``environment`` are the variables that presets give, ``options`` the run options of the command
-    (``orchestration.plan.RunOptions``), ``row`` the columns of perf.csv that are known beforehand, ``command`` the
-    masked command line, ``directory`` where it was given, ``output`` what its ``--output`` said. ``marker_grace`` is
-    how long lagging storage is waited for, ``pending_timeout`` how long a job may wait for its nodes (None: as long as
-    it takes), both in seconds.
+    (``orchestration.plan.RunOptions``), ``row`` the variables of the command that columns of perf.csv come from,
+    ``command`` the masked command line, ``directory`` where it was given, ``output`` what its ``--output`` said.
+    ``marker_grace`` is how long lagging storage is waited for, ``pending_timeout`` how long a job may wait for its
+    nodes (None: as long as it takes), both in seconds.
     """
 
     run_id: str

@@ -73,6 +73,11 @@ class Flight:
             self._submit(spec, behind)
         return True
 
+    def adopt(self, number: int, spec: RunSpec, handle: Handle) -> None:
+        """Follow a run that somebody submitted before."""
+        self._begun = max(self._begun, number)
+        self._under_way.append(_Run(number, spec, handle))
+
     def look(self, patience: float) -> None:
         """Look at all runs under way, wait up to ``patience`` seconds for a change, and record those that ended."""
         if not self._under_way:
@@ -149,7 +154,8 @@ class Flight:
     def _close(
         self, number: int, spec: RunSpec, evidence: Evidence, observed: Observed = NOTHING_OBSERVED, job: str = ""
     ) -> None:
-        finished = replace(self._recorder.closed(spec, evidence, judge(evidence), observed), job=job)
+        finished = self._recorder.closed(spec, evidence, judge(evidence), observed)
+        finished = replace(finished, job=finished.job or job)
         self._finished[number] = finished
         self._narrator.ended(number, len(self._specs), finished)
 

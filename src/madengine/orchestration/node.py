@@ -99,10 +99,12 @@ def make_image_available(
 def engine_for_run(inputs: NodeInputs) -> tuple[ContainerEngine, str]:
     """The order's engine, or the first that works here; a script that drives the whole allocation runs in none.
 
-    Raises ``ExecutionError``.
+    A model that has an image never runs without it unless somebody said so. Raises ``ExecutionError``.
     """
     order = inputs.order
-    return _chosen(HOST if drives_allocation(order.launcher) else order.engine, inputs.environ, ORDER)
+    named = HOST if drives_allocation(order.launcher) else order.engine
+    has_image = bool(inputs.manifest.images[order.key].docker_image)
+    return _chosen(named, inputs.environ, CONTAINERS if has_image else ORDER)
 
 
 def engine_for_images(inputs: NodeInputs) -> tuple[ContainerEngine, str]:

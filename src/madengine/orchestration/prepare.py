@@ -23,12 +23,14 @@ from madengine.execution.gpu import GpuInventory, detect
 from madengine.execution.runner import Observer
 from madengine.execution.spec import RunSpec
 from madengine.orchestration.effective import effective_manifest
+from madengine.orchestration.facts import BUILD_VARIABLE, PIPELINE_VARIABLE
 from madengine.orchestration.inputs import data_for, tools_for
 from madengine.orchestration.plan import Plan, RunOptions, Surroundings, plan_runs
 
 if TYPE_CHECKING:
     from madengine.orchestration.images_here import ImageKeeper
 
+ROW_VARIABLES = (PIPELINE_VARIABLE, BUILD_VARIABLE)
 ALIASES: Mapping[str, str] = {"docker": "local", "kubernetes": "k8s"}
 """Other names of targets that manifests use."""
 
@@ -168,6 +170,7 @@ def _order(request: RunRequest) -> dict[str, Any]:
         "tools_config": _absolute(request.tools_config),
         "options": asdict(request.options),
         "command": mask_argv(request.command, hidden),
+        "row": {name: request.environ[name] for name in ROW_VARIABLES if request.environ.get(name)},
         "directory": str(Path.cwd()),
         "output": request.output,
     }

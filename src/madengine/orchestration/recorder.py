@@ -35,6 +35,9 @@ from madengine.verdict.evidence import Evidence, Outcome, Verdict
 MANIFEST = "manifest.json"
 ROWS = "rows.json"
 
+Entry = tuple[Sequence[ResultRow], Any]
+"""The rows of one run, and the configuration that its args name, for the files of a command alone."""
+
 
 @dataclass(frozen=True)
 class CommandFacts:
@@ -64,7 +67,7 @@ class FileRecorder:
         self._facts = facts
         self._started: dict[str, float] = {}
         self._records: dict[str, RunRecord] = {}
-        self._entries: list[tuple[Sequence[ResultRow], Any]] = []
+        self._entries: list[Entry] = []
         self.problems: list[str] = []
         self.remarks: list[str] = []
 
@@ -72,6 +75,11 @@ class FileRecorder:
     def files(self) -> PerfFiles:
         """Where the numbers go."""
         return self._facts.files
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """What this command has recorded so far."""
+        return self._entries
 
     def opened(self, spec: RunSpec) -> None:
         """Make the run directory with the manifest and the beginning of ``run.json``."""
@@ -113,7 +121,7 @@ class FileRecorder:
         rows = tuple(result_rows(facts, evidence, verdict, redact=Redactor(spec.hidden).text))
         saved = self._keep_rows(spec, rows)
         values = tuple(row.values for row in rows)
-        finished = FinishedRun(spec, evidence, verdict, values, duration, saved, observed)
+        finished = FinishedRun(spec, evidence, verdict, values, duration, saved, observed, observed.job)
         self._close_record(finished)
         self._clear_workspace(spec, verdict)
         return finished
@@ -154,12 +162,16 @@ class FileRecorder:
             self.remarks.append(f"{spec.card.name}: {redact(configs.note)}")
         self._entries.append((rows, configs.value))
         try:
-            self.problems += append_cumulative(self._facts.files, rows, configs.value)
+            self._append(spec, rows, configs.value)
         except MADEngineError as error:
             self.problems.append(f"{spec.card.name} has no rows in {self._facts.files.perf_csv.name}: {error}")
             self._save_aside(spec, rows)
             return False
         return True
+
+    def _append(self, spec: RunSpec, rows: Sequence[ResultRow], configs: Any) -> None:  # noqa: ARG002 - see recording
+        """Append the rows to the cumulative files. Raises ``MADEngineError`` when perf.csv cannot be written."""
+        self.problems += append_cumulative(self._facts.files, rows, configs)
 
     def _save_aside(self, spec: RunSpec, rows: tuple[ResultRow, ...]) -> None:
         text = json.dumps([row.values for row in rows], indent=1) + "\n"

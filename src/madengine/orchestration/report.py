@@ -19,7 +19,8 @@ class FinishedRun:
     """One run with what was seen of it and what it may say about itself.
 
     ``rows`` are its rows of perf.csv, ``saved`` says whether they are in it. ``duration`` is in seconds. ``observed``
-    is what the machines it ran on know of themselves, ``job`` the scheduler's id of it, empty without one.
+    is what the machines it ran on know of themselves, ``job`` the scheduler's id of it, empty without one. ``before``
+    says that another command recorded it, so that this one added nothing.
     """
 
     spec: RunSpec
@@ -30,6 +31,7 @@ class FinishedRun:
     saved: bool = True
     observed: Observed = NOTHING_OBSERVED
     job: str = ""
+    before: bool = False
 
 
 @dataclass(frozen=True)

@@ -201,6 +201,34 @@ def run_record_of(document: object, source: str) -> dict[str, Any]:
     return document
 
 
+def resumed_record(run_dir: Path) -> RunRecord:
+    """The record of a run that was begun before, so that it can be finished. Raises as :func:`read_run_record`."""
+    document = read_run_record(run_dir)
+    machine, git = document["machine"], document["package_git"]
+    try:
+        return RunRecord(
+            run_id=document["run_id"],
+            model=document["model"],
+            machine=Machine(**{**machine, "git": GitState(**machine["git"]) if machine.get("git") else None}),
+            command=tuple(document["command"]),
+            started=document["started"],
+            key=document["key"],
+            target=document["target"],
+            engine=document["engine"],
+            package=document["package"],
+            package_git=GitState(**git) if git else None,
+            image=RunImage(**document["image"]),
+            gpus=RunGpus(**{**document["gpus"], "indices": tuple(document["gpus"].get("indices") or ())}),
+            spec=SpecSummary(**{name: _frozen(value) for name, value in document["spec"].items()}),
+        )
+    except TypeError as error:
+        raise _invalid(str(run_dir / FILE_NAME), "", f"is no record of this version: {error}") from error
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
 _TEXT, _OBJECT, _LIST = (str,), (dict,), (list,)
 _SHAPE: Mapping[str, tuple[type, ...]] = {
     "run_id": _TEXT,

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -113,7 +114,8 @@ class SlurmTarget:
 
     def observed(self, handle: Handle) -> Observed:
         """What the nodes' own records say."""
-        return nodes.observed(handle.run_dir, self._job(handle).order)
+        job = self._job(handle)
+        return replace(nodes.observed(handle.run_dir, job.order), job=job.submitted.job_id if job.submitted else "")
 
     def cancel(self, handle: Handle) -> None:
         """End the run and note who did it; a run that has ended stays as it is. Raises ``ExecutionError``."""
