@@ -39,8 +39,8 @@ types: $(VENV)/.dev-ready ## mypy --strict
 imports: $(VENV)/.dev-ready ## The floors of the house: no module imports upwards
 	$(BIN)/lint-imports
 
-unit: $(VENV)/.dev-ready ## pytest, with line coverage (at least 90 %)
-	$(BIN)/pytest -n auto --dist loadfile --cov --cov-report=term --cov-fail-under=90
+unit: $(VENV)/.dev-ready ## pytest, with line coverage (at least 90 %); starts a Slurm cluster where it can
+	tests/services/slurm_cluster.sh during $(BIN)/pytest -n auto --dist loadfile --cov --cov-report=term --cov-fail-under=90
 
 mutation: $(VENV)/.dev-ready ## Mutation testing of judge, quoting and parsing
 	$(BIN)/python tests/mutation/run.py

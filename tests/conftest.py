@@ -6,10 +6,13 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests.services import cluster
+from tests.services.cluster import Cluster
 
 # Whoever starts the tests in the background or under nohup has these ignored, and every process that a test starts
 # inherits that; the tests of Ctrl-C and of a closed terminal need them as a terminal gives them.
@@ -71,3 +74,30 @@ def _service_variables() -> dict[str, str]:
     for folder in re.findall(r'^export PATH=(.*):"\$PATH"$', shown, re.M):
         variables["PATH"] = f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"
     return variables
+
+
+@pytest.fixture(scope="session")
+def slurm_cluster() -> Iterator[Cluster]:
+    """A real Slurm of many nodes on this machine, which ``tests/services/slurm_cluster.sh start`` left running."""
+    found = cluster.running()
+    if found is None:
+        reason = "no Slurm cluster answers; start one: tests/services/slurm_cluster.sh start"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in found.variables.items():
+            patch.setenv(name, value)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def private_slurm_cluster(slurm_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of two nodes whose daemons a test may stop: nobody else uses it."""
+    with tempfile.TemporaryDirectory(prefix="slurm-", dir="/tmp") as folder:  # sockets have short paths
+        worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+        found = cluster.started(folder, NODES="2", PORTBASE=str(18000 + 400 * worker))
+        try:
+            yield found
+        finally:
+            cluster.stop(folder)
