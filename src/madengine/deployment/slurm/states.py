@@ -54,6 +54,8 @@ NEVER_STARTS = frozenset(
 )
 """Reasons of a pending job that go away only when somebody changes the job or the cluster."""
 
+_NEVER_PERMITTED = ("Job's account not permitted", "Job's QOS not permitted")  # as the controller writes them out
+
 
 @dataclass(frozen=True)
 class QueueEntry:
@@ -98,6 +100,11 @@ def is_final(state: str) -> bool:
 def is_success(state: str) -> bool:
     """Whether the state is the good one."""
     return normal(state) == _SUCCESS
+
+
+def never_starts(reason: str) -> bool:
+    """Whether a job that is pending for this reason waits in vain."""
+    return reason in NEVER_STARTS or reason.startswith(_NEVER_PERMITTED)
 
 
 def has_ended(records: Sequence[AccountingRecord] | None) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from madengine.deployment.base import Progress, RunState
-from madengine.deployment.slurm.states import NEVER_STARTS, AccountingRecord, QueueEntry, has_ended, is_final, normal
+from madengine.deployment.slurm.states import AccountingRecord, QueueEntry, has_ended, is_final, never_starts, normal
 
 FIRST_LOOK = 0.5  # seconds between two questions to the controller, at first
 SLOWEST_LOOK = 10.0
@@ -190,7 +190,7 @@ class JobWatch:
 
 
 def _waits_for_ever(entry: QueueEntry) -> bool:
-    return normal(entry.state) == "PENDING" and entry.reason in NEVER_STARTS
+    return normal(entry.state) == "PENDING" and never_starts(entry.reason)
 
 
 def with_exit_code(entry: QueueEntry, told: QueueEntry) -> QueueEntry:
