@@ -14,7 +14,7 @@
 #   stop-controller [DIR]  start-controller [DIR]  slurmctld
 #   stop-database [DIR]    start-database [DIR]    slurmdbd
 #
-# DIR is a folder outside the repository: by default $MADENGINE_TEST_CACHE/slurm or ~/.cache/madengine-ci/slurm. Clusters
+# DIR is a folder outside the repository that every user may enter: /tmp/madengine-slurm unless it is given. Clusters
 # that run side by side differ in DIR and PORTBASE (17000). NODES is their number of nodes (16), each with 16 CPUs and 8
 # GPUs (character devices that stand in for them). Partitions: debug (all nodes, the default), limited (one node, one
 # minute), low and high (the last two nodes; high preempts low), closed (an account that nobody has). Names of nodes do
@@ -257,8 +257,7 @@ case $task in
     during) node=""; place="" ;;
     *) node=""; place=${2:-} ;;
 esac
-cache=${MADENGINE_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/madengine-ci}
-DIR=$(realpath -m "${place:-$cache/slurm}")
+DIR=$(realpath -m "${place:-${TMPDIR:-/tmp}/madengine-slurm}")
 export SLURM_CONF="$DIR/slurm.conf"
 PATH=$PATH:/usr/sbin
 case $task in
@@ -286,5 +285,5 @@ case $task in
         ;;
     stop-database) end_process "$DIR/pid/slurmdbd.pid" ;;
     start-database) start_database ;;
-    *) sed -n '2,23p' "$0" >&2; exit 4 ;;
+    *) sed -n '2,22p' "$0" >&2; exit 4 ;;
 esac

@@ -8,7 +8,7 @@ from madengine.deployment.base import Handle, Progress, RunState
 from madengine.deployment.order import JobOrder, read_order
 from madengine.deployment.slurm.cancellation import read_cancellation
 from madengine.deployment.slurm.client import SlurmClient
-from madengine.deployment.slurm.layout import JOB_LOG
+from madengine.deployment.slurm.layout import JOB_LOG, TIME_LIMIT
 from madengine.deployment.slurm.markers import markers_present
 from madengine.deployment.slurm.merge import merge
 from madengine.deployment.slurm.nodes import read_nodes
@@ -80,7 +80,7 @@ class Job:
         silent = all(reading.report.exit_code is None for reading in readings)
         notes = [*_restarts(watch), *(_job_words(run_dir) if silent else ())]
         scheduler = self._scheduler(client) if self.asks_slurm else None
-        interruption = read_cancellation(run_dir)
+        interruption = read_cancellation(run_dir) or _time_limit(run_dir)
         return merge(self.order, readings, scheduler=scheduler, interruption=interruption, notes=notes)
 
     def _markers(self) -> frozenset[int]:
@@ -113,6 +113,15 @@ class Job:
             if isinstance(told, QueueEntry):
                 entry = with_exit_code(entry, told)
         return scheduler_report(records, entry)
+
+
+def _time_limit(run_dir: Path) -> Interruption | None:
+    """The job's own time limit, of which the job was given notice: it ended before Slurm had to say TIMEOUT."""
+    try:
+        limit = (run_dir / TIME_LIMIT).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
+    return Interruption(InterruptionKind.TIMEOUT, f"timed out: the job's time limit of {limit} was near")
 
 
 def _restarts(watch: JobWatch) -> list[str]:

@@ -9,6 +9,7 @@
       node.sh           each node's part, started by the batch script
       submitted.json    Slurm's job id, written by the submitting process
       job_id            the same, written by the job itself: whoever submits may be killed between the two
+      time_limit        the job's limit, when Slurm gave notice that it is near
       cancelled.json    who cancelled the run, when it was one of us
       logs/job.out      what the batch script printed
       node_<rank>/      one per node: node.status, evidence.json, run.json, stdout, stderr, logs/, workspace/, artefacts
@@ -25,6 +26,7 @@ JOB_SCRIPT = "job.sh"
 NODE_SCRIPT = "node.sh"
 SUBMITTED = "submitted.json"
 JOB_ID = "job_id"
+TIME_LIMIT = "time_limit"
 CANCELLED = "cancelled.json"
 MARKER = "node.status"
 EVIDENCE = "evidence.json"

@@ -90,11 +90,15 @@ export_environment() {
 }
 
 # TERM is how Slurm announces the time limit (--signal) and a cancellation. Each node's part ends its script then and
-# still writes down what was measured.
+# still writes down what was measured. A cancelled job is completing already; one that still runs is near its limit,
+# and will have ended by itself before Slurm says TIMEOUT.
 work=""
 told=0
 tell_nodes() {
     told=1
+    local seen
+    seen=$(timeout 10 squeue -h -j "$SLURM_JOB_ID" -o '%T %l' 2>/dev/null) || seen=""
+    case $seen in "RUNNING "*) printf '%s\n' "${seen#RUNNING }" >"$run_dir/time_limit" ;; esac
     [ -n "$work" ] || return 0
     say "told to end: telling the nodes"
     if [ "$drives_allocation" = 1 ]; then
@@ -139,6 +143,7 @@ every_node_ended_well() {
 }
 
 export MADENGINE_ATTEMPT=${SLURM_RESTART_COUNT:-0}
+rm -f "$run_dir/time_limit"
 leave_job_id
 set_earlier_attempt_aside
 [ ${#modules[@]} -eq 0 ] || load_modules "${modules[@]}"
