@@ -84,11 +84,6 @@ def _scancel(desk: Desk) -> None:
     desk.cluster.ask("scancel", desk.job_id())
 
 
-def _scancel_as_stranger(desk: Desk) -> None:
-    desk.cluster.ask("sacctmgr", "-i", "add", "user", "daemon", "account=bench", "adminlevel=operator")
-    desk.cluster.ask("setpriv", "--reuid=daemon", "--regid=daemon", "--clear-groups", "scancel", desk.job_id())
-
-
 def _set_node_down(desk: Desk) -> None:
     desk.cluster.fault("node-down", "node10")
 
@@ -271,16 +266,6 @@ FAULTS = (
         (BAD,),
         slurm=general(),
         go=_while_running(_scancel),
-    ),
-    Fault(
-        "cancelled by a stranger",
-        _SLEEP,
-        "FAILURE",
-        3,
-        ("Slurm says CANCELLED by 1",),
-        (BAD,),
-        slurm=general(),
-        go=_while_running(_scancel_as_stranger),
     ),
     Fault(
         "cancelled after it measured",
