@@ -25,6 +25,7 @@ def on(rank: int, what: str) -> str:
 
 
 MEASURE_ON_1 = on(1, MEASURE)
+QUIET = ("--output", "/dev/null")
 GOOD = ("SUCCESS", "12.5")
 BAD = ("FAILURE", "")
 
@@ -93,7 +94,7 @@ def _kill_slurmd(desk: Desk) -> None:
 
 
 def _preempt(desk: Desk) -> None:
-    desk.cluster.ask("sbatch", "-p", "high", "-w", "node15,node16", "-N2", "--exclusive", "--wrap", "sleep 1")
+    desk.cluster.ask("sbatch", "-p", "high", "-w", "node15,node16", "-N2", "--exclusive", *QUIET, "--wrap", "sleep 1")
 
 
 def _interrupt(desk: Desk) -> Seen:
@@ -104,7 +105,9 @@ def _interrupt(desk: Desk) -> Seen:
 
 
 def _held_back(desk: Desk) -> Seen:
-    holder = desk.cluster.ask("sbatch", "--parsable", "-w", "node13", "--exclusive", "--wrap", "sleep 120").strip()
+    holder = desk.cluster.ask(
+        "sbatch", "--parsable", "-w", "node13", "--exclusive", *QUIET, "--wrap", "sleep 120"
+    ).strip()
     try:
         desk.wait(lambda: "RUNNING" in desk.cluster.ask("squeue", "-h", "-j", holder, "-o", "%T"))
         return desk.ended(desk.start_run())
