@@ -59,6 +59,16 @@ class CheckProblem:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. ``state`` is ok, warning or problem; ``remedy`` is empty where none is needed."""
+
+    subject: str
+    state: str
+    detail: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
 class Progress:
     """Where a run stands, in the target's own words, for people.
 
@@ -133,6 +143,9 @@ class Target(Protocol):
 
     def check(self, specs: Sequence[RunSpec]) -> tuple[CheckProblem, ...]:
         """Pre-flight: what would make these runs fail. Starts nothing."""
+
+    def examine(self, cards: Sequence[ModelCard]) -> tuple[Finding, ...]:
+        """What runs of these cards rely on there, good and bad, for `madengine doctor`."""
 
     def render(self, spec: RunSpec) -> Rendering:
         """Pure: what a submit of this run would hand over."""

@@ -20,7 +20,7 @@ from madengine.core.documents import load_json
 from madengine.core.errors import ConfigurationError, MADEngineError
 from madengine.core.files import write_atomic
 from madengine.core.redact import Redactor
-from madengine.deployment.base import CheckProblem, Handle, Observed, Progress, Rendering, RunState, Workshop
+from madengine.deployment.base import CheckProblem, Finding, Handle, Observed, Progress, Rendering, RunState, Workshop
 from madengine.deployment.carrier import Carrier
 from madengine.deployment.describe import describe
 from madengine.execution.engine import ContainerEngine
@@ -102,6 +102,10 @@ class LocalTarget:
                     )
                 )
         return tuple(problems)
+
+    def examine(self, cards: Sequence[ModelCard]) -> tuple[Finding, ...]:  # noqa: ARG002
+        """Nothing: what a run on this machine relies on is looked at by `madengine doctor` itself."""
+        return ()
 
     def render(self, spec: RunSpec) -> Rendering:
         """The run in words; the target needs no script of its own."""

@@ -5,27 +5,22 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from madengine.catalog.card import ModelCard
 from madengine.catalog.discovery import discover
-from madengine.core.errors import MADEngineError
+from madengine.config.manifest import BuildManifest
+from madengine.config.manifest_io import read_manifest
+from madengine.config.settings import Settings
+from madengine.core.errors import ConfigurationError, MADEngineError
+from madengine.deployment.base import TARGETS, Finding, Workshop, target_class
 from madengine.deployment.carrier import Carrier
 from madengine.execution.engine import ContainerEngine
 from madengine.execution.gpu import GpuInventory
+from madengine.orchestration.effective import effective_manifest
 
 LITTLE_SPACE = 10 << 30  # bytes; images and workspaces of real models need more
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at. ``state`` is ok, warning or problem; ``remedy`` is empty where none is needed."""
-
-    subject: str
-    state: str
-    detail: str
-    remedy: str = ""
 
 
 def examine(
@@ -40,6 +35,36 @@ def examine(
         _directory(Path.cwd()),
         _package(package),
     )
+
+
+def examine_target(
+    name: str,
+    settings: Settings,
+    manifest_file: Path | None,
+    *,
+    package: Path,
+    engine: str,
+    environ: Mapping[str, str],
+) -> tuple[Finding, ...]:
+    """Look at what runs on another target rely on, with the manifest or the context that says what they ask for.
+
+    Raises ``ConfigurationError`` for a target that nobody knows, and for a manifest or context that cannot be used.
+    """
+    if name not in TARGETS:
+        raise ConfigurationError(f"there is no target {name!r}", where="--target", hint=f"one of: {', '.join(TARGETS)}")
+    kind = target_class(name)
+    if not kind.remote:
+        return ()
+    given = read_manifest(manifest_file)[0] if manifest_file else BuildManifest({}, {})
+    manifest = effective_manifest(given, settings)
+    workshop = Workshop(
+        deployment=manifest.deployment_config,
+        inherited=environ,
+        environ=environ,
+        order={"package": str(package), "engine": engine, "gpu_vendor": settings.gpu_vendor or ""},
+    )
+    cards = list(manifest.models.values()) or [ModelCard({"name": "any model"})]
+    return kind.create(workshop).examine(cards)
 
 
 def _git() -> Finding:

@@ -25,7 +25,9 @@ def check_all(target: Target, specs: Sequence[RunSpec]) -> None:
     problems = target.check(specs)
     if problems:
         lines = [f"{problem.message} ({problem.remedy})" if problem.remedy else problem.message for problem in problems]
-        raise ConfigurationError("; ".join(lines))
+        raise ConfigurationError(
+            lines[0] if len(lines) == 1 else "\n  ".join([f"{len(lines)} things are in the way:", *lines])
+        )
 
 
 def run_all(

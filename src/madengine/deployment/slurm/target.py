@@ -16,17 +16,20 @@ import madengine
 from madengine.catalog.card import ModelCard
 from madengine.core.errors import ExecutionError, MADEngineError
 from madengine.core.files import write_atomic
-from madengine.deployment.base import CheckProblem, Handle, Observed, Progress, Rendering, RunState, Workshop
+from madengine.deployment.base import CheckProblem, Finding, Handle, Observed, Progress, Rendering, RunState, Workshop
 from madengine.deployment.carrier import Carrier
 from madengine.deployment.order import JobOrder, write_order
 from madengine.deployment.slurm import nodes
 from madengine.deployment.slurm.cancellation import by_this_user, note_cancellation
-from madengine.deployment.slurm.client import SlurmClient
+from madengine.deployment.slurm.checks import check_jobs, examine_jobs
+from madengine.deployment.slurm.client import Ask, SlurmClient, ask_program
 from madengine.deployment.slurm.jobs import Job
 from madengine.deployment.slurm.layout import JOB_LOG
 from madengine.deployment.slurm.options import KIND, SlurmOptions, output_dir, place_of, slurm_options
+from madengine.deployment.slurm.probe import ProbeContext
 from madengine.deployment.slurm.script import Shape, render
 from madengine.deployment.slurm.submission import start_inside, submit_job
+from madengine.execution.ensure_image import ARCHIVES_VARIABLE
 from madengine.execution.spec import Place, RunSpec
 from madengine.launchers.registry import drives_allocation
 from madengine.verdict.evidence import Evidence, Interruption, InterruptionKind
@@ -45,11 +48,11 @@ class SlurmTarget:
     def __init__(
         self,
         workshop: Workshop,
-        client: SlurmClient | None = None,
+        ask: Ask = ask_program,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._workshop, self._client = workshop, client or SlurmClient()
+        self._workshop, self._ask, self._client = workshop, ask, SlurmClient(ask)
         self._clock, self._sleep = clock, sleep
         self._jobs: dict[str, Job] = {}
         self._inside: list[subprocess.Popen[bytes]] = []
@@ -68,9 +71,25 @@ class SlurmTarget:
         """The nodes that the card's job asks for. Raises ``ConfigurationError``."""
         return place_of(self._options(card), card, self._workshop.deployment)
 
-    def check(self, specs: Sequence[RunSpec]) -> tuple[CheckProblem, ...]:  # noqa: ARG002
-        """Pre-flight: whether the cluster will take these jobs."""
-        return ()
+    def check(self, specs: Sequence[RunSpec]) -> tuple[CheckProblem, ...]:
+        """Whether the cluster will take these jobs. A node is looked at only when ``enable_node_check`` asks for it."""
+        jobs = [self._options(spec.card) for spec in specs if not (spec.skip or spec.refusal)]
+        return check_jobs(jobs, self._probe_context(), self._ask)
+
+    def examine(self, cards: Sequence[ModelCard]) -> tuple[Finding, ...]:
+        """The cluster, what jobs of these cards ask of it, and what a node sees."""
+        return examine_jobs([self._options(card) for card in cards], self._probe_context(), self._ask)
+
+    def _probe_context(self) -> ProbeContext:
+        order = self._workshop.order
+        return ProbeContext(
+            output_dir=output_dir(self._workshop.deployment),
+            package=Path(str(order.get("package") or Path.cwd())),
+            madengine=own_command(),
+            version=madengine.__version__,
+            engine=str(order.get("engine") or ""),
+            archives=self._workshop.environ.get(ARCHIVES_VARIABLE, ""),
+        )
 
     def render(self, spec: RunSpec) -> Rendering:
         """The scripts of the job, and the run in words."""
