@@ -80,8 +80,6 @@ class TestTheWayOfAManifest:
     @pytest.mark.parametrize(
         ("blocks", "words"),
         [
-            ({"deployment_config": {"target": "slurm", "slurm": {"nodes": 1}}}, ["slurm", '{"target": "local"}']),
-            ({"slurm": {"nodes": 1}}, ["slurm", '{"target": "local"}']),
             ({"deployment_config": {"k8s": {"namespace": "n"}}}, ["k8s", '{"target": "local"}']),
             ({"deployment_config": {"target": "local", "distributed": {"nnodes": 2}}}, ["2 nodes", '"nnodes": 1']),
         ],

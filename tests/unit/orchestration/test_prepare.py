@@ -19,6 +19,7 @@ from madengine.orchestration.images_here import ImageKeeper
 from madengine.orchestration.plan import Plan, RunOptions
 from madengine.orchestration.prepare import (
     Means,
+    Prepared,
     RunRequest,
     Source,
     for_this_machine,
@@ -38,6 +39,22 @@ def prepare(
     refusals: dict[str, str] | None = None,
     **fields: Any,
 ) -> Plan:
+    made = prepared(
+        tmp_path, one, context=context, environ=environ, needs_image=needs_image, refusals=refusals, **fields
+    )
+    return made.plan
+
+
+def prepared(
+    tmp_path: Path,
+    one: BuildManifest | None = None,
+    *,
+    context: Any = None,
+    environ: dict[str, str] | None = None,
+    needs_image: bool = True,
+    refusals: dict[str, str] | None = None,
+    **fields: Any,
+) -> Prepared:
     request = RunRequest(
         **{"package": package(tmp_path), "settings": settings_of(context or {}, {}), "options": RunOptions(), **fields},
         environ=environ or {},
@@ -46,7 +63,7 @@ def prepare(
     means = Means(
         engine, GpuInventory(), lambda _: Watching(), lambda request, manifest: ImageKeeper(request, engine, {})
     )
-    return prepare_runs(Source(one or manifest(), refusals or {}), request, means).plan
+    return prepare_runs(Source(one or manifest(), refusals or {}), request, means)
 
 
 def test_the_plan_is_for_the_package_the_engine_and_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,39 +92,55 @@ def test_a_package_that_is_not_there_is_told_before_each_model_misses_its_script
 
 
 @pytest.mark.parametrize(
+    ("context", "deployment", "target"),
+    [
+        ({}, {}, "local"),
+        ({}, {"target": "local"}, "local"),
+        ({}, {"target": "docker"}, "local"),
+        ({}, {"target": "slurm"}, "slurm"),
+        ({}, {"slurm": {"nodes": 1}}, "slurm"),
+        ({}, {"target": "local", "slurm": {"nodes": 1}}, "local"),
+        ({"target": "local"}, {"target": "slurm"}, "local"),
+        ({"target": "local"}, {"slurm": {"nodes": 2}}, "local"),
+        ({"target": "slurm"}, {"target": "local"}, "slurm"),
+        ({"slurm": {"nodes": 1}}, {"target": "local"}, "slurm"),
+        ({"distributed": {"nnodes": 1}}, {"target": "local", "distributed": {"nnodes": 2}}, "local"),
+        ({}, {"target": "slurm", "distributed": {"nnodes": 2}}, "slurm"),
+        ({}, {"distributed": {"nnodes": 1}}, "local"),
+        ({}, {"distributed": None}, "local"),
+    ],
+)
+def test_the_context_and_then_the_manifest_say_where_runs_happen(
+    tmp_path: Path, context: dict[str, Any], deployment: dict[str, Any], target: str
+) -> None:
+    made = prepared(tmp_path, manifest(deployment=deployment), context=context)
+    assert (made.target.name, len(made.plan.specs)) == (target, 1)
+
+
+@pytest.mark.parametrize(
     ("context", "deployment", "refusal"),
     [
-        ({}, {}, ""),
-        ({}, {"target": "local"}, ""),
-        ({}, {"target": "docker"}, ""),
-        ({}, {"target": "slurm"}, "the target is slurm"),
         ({}, {"target": "k8s"}, "the target is k8s"),
         ({}, {"target": "kubernetes"}, "the target is k8s"),
-        ({}, {"slurm": {"nodes": 1}}, "the target is slurm"),
         ({}, {"k8s": {"namespace": "x"}}, "the target is k8s"),
-        ({}, {"target": "local", "slurm": {"nodes": 1}}, ""),
-        ({"target": "local"}, {"target": "slurm"}, ""),
-        ({"target": "local"}, {"slurm": {"nodes": 2}}, ""),
-        ({"target": "slurm"}, {"target": "local"}, "the target is slurm"),
-        ({"slurm": {"nodes": 1}}, {"target": "local"}, "the target is slurm"),
         ({}, {"distributed": {"nnodes": 2}}, "the runs are for 2 nodes"),
         ({}, {"target": "local", "distributed": {"nnodes": 2}}, "the runs are for 2 nodes"),
-        ({"distributed": {"nnodes": 1}}, {"target": "local", "distributed": {"nnodes": 2}}, ""),
         ({"target": "local"}, {"target": "slurm", "distributed": {"nnodes": 2}}, "the runs are for 2 nodes"),
-        ({}, {"distributed": {"nnodes": 1}}, ""),
-        ({}, {"distributed": None}, ""),
     ],
 )
 def test_a_job_for_a_scheduler_or_of_several_nodes_never_silently_runs_here(
     tmp_path: Path, context: dict[str, Any], deployment: dict[str, Any], refusal: str
 ) -> None:
-    one = manifest(deployment=deployment)
-    if not refusal:
-        assert len(prepare(tmp_path, one, context=context).specs) == 1
-        return
     with pytest.raises(ConfigurationError, match=refusal) as error:
-        prepare(tmp_path, one, context=context)
+        prepare(tmp_path, manifest(deployment=deployment), context=context)
     assert "--additional-context" in str(error.value)
+
+
+def test_runs_of_a_cluster_lie_in_its_output_folder_and_ask_for_its_gpus(tmp_path: Path) -> None:
+    slurm = {"nodes": 2, "gpus_per_node": 4, "output_dir": str(tmp_path / "shared")}
+    (spec,) = prepare(tmp_path, manifest({"n_gpus": "-1"}, deployment={"slurm": slurm})).specs
+    assert spec.run_dir.parent == tmp_path / "shared"
+    assert (spec.place.nnodes, spec.gpus.total, spec.environment["NNODES"]) == (2, 4, "2")
 
 
 def with_env_file(tmp_path: Path, text: str, **card: Any) -> BuildManifest:

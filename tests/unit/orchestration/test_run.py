@@ -203,9 +203,9 @@ def test_a_target_without_problems_lets_everything_begin(tmp_path: Path) -> None
     check_all(Story(), specs(tmp_path, "a"))
 
 
-def test_all_problems_are_told_in_one_sentence_with_their_remedies(tmp_path: Path) -> None:
+def test_every_problem_is_one_line_with_its_remedy(tmp_path: Path) -> None:
     story = Story()
     story.problems = (CheckProblem("no engine", "start it"), CheckProblem("no image"))
     with pytest.raises(ConfigurationError) as error:
         check_all(story, specs(tmp_path, "a"))
-    assert str(error.value) == "no engine (start it); no image"
+    assert str(error.value) == "2 things are in the way:\n  no engine (start it)\n  no image"
