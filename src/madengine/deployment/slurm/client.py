@@ -21,7 +21,7 @@ Ask = Callable[[Sequence[str], Mapping[str, str] | None, float], Completed]
 
 T = TypeVar("T")
 
-QUESTION_LIMIT = 20.0  # seconds for an answer
+QUESTION_LIMIT = 10.0  # seconds for an answer
 SUBMIT_LIMIT = 120.0  # sbatch waits that long for a controller that is busy
 _UNKNOWN_JOB = "Invalid job id specified"
 _NO_ACCOUNTING = "accounting storage is disabled"

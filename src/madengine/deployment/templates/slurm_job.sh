@@ -123,9 +123,10 @@ on_each_node() {
         bash "$run_dir/node.sh" "$@"
 }
 
-# 5 is a node on which nothing was measured, which is well: on several nodes one rank prints for all. srun tells the
-# highest code, so the markers say whether every node ended well. They may take their time on shared storage.
-every_node_ended_well() {
+# 5 is a node on which nothing was measured, which is well: on several nodes one rank prints for all. srun tells only the
+# highest code, so the markers say how the others ended: 0 when all did well, else the first code that is not well.
+# Markers may take their time on shared storage.
+code_of_all_nodes() {
     local rank code try
     for try in 1 2 3 4 5 6 7 8 9 10; do
         for ((rank = 0; rank < reporters; rank++)); do
@@ -133,13 +134,13 @@ every_node_ended_well() {
             case $code in
                 0 | 5) ;;
                 "") break ;;
-                *) return 1 ;;
+                *) echo "$code" && return ;;
             esac
         done
-        [ "$rank" -lt "$reporters" ] || return 0
+        [ "$rank" -lt "$reporters" ] || { echo 0 && return; }
         [ "$try" = 10 ] || sleep 1
     done
-    return 1
+    echo 1
 }
 
 export MADENGINE_ATTEMPT=${SLURM_RESTART_COUNT:-0}
@@ -163,6 +164,6 @@ fi
 work=$!
 [ "$told" = 0 ] || tell_nodes
 wait_for_work
-if [ "$code" = 5 ] && every_node_ended_well; then code=0; fi
+[ "$code" != 5 ] || code=$(code_of_all_nodes)
 say "ended with exit code $code"
 exit "$code"
