@@ -177,7 +177,8 @@ def _ids(text: str) -> list[str]:
 
 
 def _reason(text: str) -> str:
-    return "" if text.strip() in ("None", "(null)", "N/A") else text.strip()
+    """A reason that says more than the state does."""
+    return "" if text.strip() in ("None", "(null)", "N/A", "NonZeroExitCode") else text.strip()
 
 
 def _number(text: str) -> int:
