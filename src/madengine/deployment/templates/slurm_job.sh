@@ -3,6 +3,7 @@
 
 # The batch script of one run. It runs on the first node of the job and starts node.sh, which lies beside it, once on
 # each node. What it prints goes to logs/job.out in the run directory.
+# shellcheck disable=SC1003,SC2016 # what stands in quotes below is meant as it stands
 set -euo pipefail
 
 run_dir=@RUN_DIR@

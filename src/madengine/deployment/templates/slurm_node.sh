@@ -1,6 +1,7 @@
 #!/bin/bash
 # One node's part of a run, started by job.sh once on each node. It leaves node.status in the folder of its rank,
 # whatever happens to the one command that it gives.
+# shellcheck disable=SC1003,SC2016 # what stands in quotes below is meant as it stands
 set -u
 
 run_dir=@RUN_DIR@
