@@ -150,8 +150,9 @@ class SlurmTarget:
         if ask:
             for job in jobs:
                 job.locate(self._client, now)
-                job.look_for_markers(now)
             self._ask_queue([job for job in jobs if job.asks_slurm], now)
+            for job in jobs:  # after the queue has told which attempt it is
+                job.look_for_markers(now)
             self._ask_accounting([job for job in jobs if job.asks_slurm], now)
             for job in jobs:
                 self._end_hopeless(job, now)
