@@ -226,7 +226,7 @@ def test_a_directory_that_cannot_be_understood_is_left_out_and_named_when_it_is_
     broken = another(here, "20260202T000000Z-other-ffffff")
     (broken / "job.json").write_text("{")
     assert [run.order.run_id for run in open_runs(here)] == [RUN_ID]
-    with pytest.raises(ConfigurationError, match="job[.]json"):
+    with pytest.raises(ConfigurationError, match=r"job\.json"):
         named_runs([str(broken)], here)
 
 
