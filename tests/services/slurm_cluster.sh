@@ -187,9 +187,14 @@ answers() { [ -f "$DIR/slurm.conf" ] && controller_answers >/dev/null 2>&1; }
 
 exports() { printf 'export SLURM_CONF=%q\n' "$DIR/slurm.conf"; }
 
+is_daemon() { # PID: a pid file may outlive its daemon, and its number may be somebody else's by now
+    grep -Eqx 'slurmd|slurmctld|slurmdbd|mariadbd|munged' "/proc/$1/comm" 2>/dev/null
+}
+
 end_process() { # PIDFILE
     local pid
     pid=$(cat "$1" 2>/dev/null) || return 0
+    is_daemon "$pid" || return 0
     kill "$pid" 2>/dev/null || return 0
     wait_until 10 eval "! kill -0 $pid 2>/dev/null || grep -q '^State:.Z' /proc/$pid/status" || kill -KILL "$pid" || true
 }
@@ -203,9 +208,12 @@ start() {
         exports
         return
     fi
-    end_everything # of a cluster that was killed there may be remains
+    # Of a cluster that was killed, jobs that nobody waits for would come back, and accounting would know job ids that
+    # are given once more. What the nodes remember stays: by it they end the steps that were left behind.
+    end_everything
     install_packages
-    rm -f "$DIR"/pid/* "$DIR"/*.sock
+    rm -rf "$DIR"/pid/* "$DIR"/*.sock "$DIR"/state/* "$DIR/db"
+    mkdir -p "$DIR/db"
     write_configuration
     make_devices
     start_munge
@@ -273,7 +281,12 @@ case $task in
         scontrol update NodeName="$node" State=RESUME 2>/dev/null || true # it may have come back by itself
         wait_until 30 node_is "$node" '(IDLE|MIXED|ALLOCATED)([^+A-Z]|$)'
         ;;
-    kill-node) kill -KILL "$(cat "$DIR/pid/slurmd-$node.pid")" ;;
+    kill-node)
+        pid=$(cat "$DIR/pid/slurmd-$node.pid")
+        is_daemon "$pid" || die "no daemon of $node runs"
+        kill -KILL "$pid"
+        wait_until 10 eval "! is_daemon $pid"
+        ;;
     start-node)
         start_node "$node"
         wait_until 30 node_is "$node" '(IDLE|MIXED|ALLOCATED)([^+A-Z]|$)'
