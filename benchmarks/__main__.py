@@ -14,7 +14,18 @@ from pathlib import Path
 
 from benchmarks.measure import Outcome, Skipped
 
-MODULES = ("startup", "discover", "validate", "perf_append", "log_scan", "host_run", "container_run")
+MODULES = (
+    "startup",
+    "discover",
+    "validate",
+    "perf_append",
+    "log_scan",
+    "host_run",
+    "container_run",
+    "slurm_render",
+    "slurm_collect",
+    "slurm_cluster",
+)
 RESULTS = Path(__file__).parent / "results"
 
 

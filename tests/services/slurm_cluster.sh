@@ -77,7 +77,7 @@ SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
 PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
-ReturnToService=2
+ReturnToService=1
 SlurmdTimeout=10
 SlurmctldTimeout=10
 InactiveLimit=0

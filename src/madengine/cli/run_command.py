@@ -41,10 +41,13 @@ def carry_out(words: RunWords, environ: Mapping[str, str]) -> int:
     source, build = planned(bench, given, environ)
     prepared = bench.prepare(source)
     _refuse_detaching_from(prepared.target, words)
-    if not words.skip_preflight:
-        check_all(prepared.target, prepared.plan.specs)
     if words.dry_run:
-        return _show_plan(prepared, as_json=words.as_json, build_failed=source.build_failed)
+        shown = _show_plan(prepared, as_json=words.as_json, build_failed=source.build_failed)
+        _check(prepared, words)
+        return shown
+    _check(prepared, words)
+    if words.live_output and prepared.target.remote and build is None:
+        views.warn("--live-output shows nothing of jobs: their output is in node_<rank>/logs/run.log of each run")
     files = perf_files(Path.cwd(), words.output)
     _refuse_unusable_outputs(words, files)
     make_runs_folder(prepared.target.runs_root(prepared.manifest.deployment_config))
@@ -85,6 +88,11 @@ def _unwanted(words: RunWords, files: PerfFiles) -> tuple[Path, ...]:
     """The files of this command alone that --cleanup-perf removes: all but one that --output names."""
     named = Path.cwd() / words.output if words.output != Path(DEFAULT_OUTPUT) else None
     return tuple(path for path in files.entries if path != named) if words.cleanup_perf else ()
+
+
+def _check(prepared: Prepared, words: RunWords) -> None:
+    if not words.skip_preflight:
+        check_all(prepared.target, prepared.plan.specs)
 
 
 def _refuse_detaching_from(target: Target, words: RunWords) -> None:

@@ -189,9 +189,18 @@ class FileRecorder:
 
     def _clear_workspace(self, spec: RunSpec, verdict: Verdict) -> None:
         """A success needs no second look; of anything else the workspace is part of the explanation."""
-        if verdict.outcome in (Outcome.SUCCESS, Outcome.SKIPPED) and not (spec.keep_workspace or spec.keep_alive):
-            left = remove_tree(spec.workspace)
-            if left:
-                self.remarks.append(
-                    f"{spec.card.name}: {len(left)} files of the workspace could not be removed, such as {left[0]}"
-                )
+        if verdict.outcome not in (Outcome.SUCCESS, Outcome.SKIPPED) or spec.keep_workspace or spec.keep_alive:
+            return
+        left = [path for workspace in _workspaces(spec) for path in remove_tree(workspace)]
+        if left:
+            self.remarks.append(
+                f"{spec.card.name}: {len(left)} files of the workspace could not be removed, such as {left[0]}"
+            )
+
+
+def _workspaces(spec: RunSpec) -> list[Path]:
+    """The run's workspace, or those of its nodes, with the folders elsewhere that they are links to."""
+    if not spec.place.elsewhere:
+        return [spec.workspace]
+    links = sorted(spec.run_dir.glob("node_*/workspace"))
+    return [*(link.resolve() for link in links if link.is_symlink()), *links]

@@ -7,6 +7,7 @@ the commands try again for minutes.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ T = TypeVar("T")
 
 QUESTION_LIMIT = 10.0  # seconds for an answer
 SUBMIT_LIMIT = 120.0  # sbatch waits that long for a controller that is busy
+_FOR_PEOPLE = ("SQUEUE_", "SACCT_", "SINFO_", "SLURM_TIME_FORMAT")
 _UNKNOWN_JOB = "Invalid job id specified"
 _NO_ACCOUNTING = "accounting storage is disabled"
 _QUEUE_FIELDS = ("JobID", "State", "RestartCnt", "TimeUsed", "NumNodes", "Reason", "NodeList")
@@ -50,8 +52,10 @@ class Submission:
 
 
 def ask_program(argv: Sequence[str], environment: Mapping[str, str] | None, limit: float) -> Completed:
-    """Run a command for real."""
-    return run(argv, timeout=limit, env=environment)
+    """Run a command for real. Variables that filter or format what Slurm answers a person are not heard here."""
+    asked = os.environ if environment is None else environment
+    heard = {name: value for name, value in asked.items() if not name.startswith(_FOR_PEOPLE)}
+    return run(argv, timeout=limit, env=heard)
 
 
 class SlurmClient:

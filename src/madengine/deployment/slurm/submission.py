@@ -22,6 +22,14 @@ from madengine.deployment.slurm.client import SlurmClient, Submission
 from madengine.deployment.slurm.layout import JOB_ID, JOB_LOG, JOB_SCRIPT, SUBMITTED
 
 _WHAT = "record of a submission"
+OVERRIDING = frozenset(
+    f"SBATCH_{name}"
+    for name in (
+        *("ACCOUNT", "CONSTRAINT", "EXCLUSIVE", "GPUS_PER_NODE", "JOB_NAME", "MEM_PER_NODE", "NO_REQUEUE", "OPEN_MODE"),
+        *("OUTPUT", "PARTITION", "QOS", "REQUEUE", "RESERVATION", "SIGNAL", "TIMELIMIT"),
+    )
+)
+"""Variables that sbatch(1) lets beat what stands in a script: the manifest is what a job is asked for with."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,8 @@ def submit_job(client: SlurmClient, run_dir: Path, environment: Mapping[str, str
 
     When the answer is lost the job may be there all the same: Slurm is asked for a job of that name.
     """
-    answer = client.submit(run_dir / JOB_SCRIPT, environment=environment, after=after)
+    heard = {name: value for name, value in environment.items() if name not in OVERRIDING}
+    answer = client.submit(run_dir / JOB_SCRIPT, environment=heard, after=after)
     if answer.unsure:
         found = client.find(run_dir.name)
         answer = Submission(found.value) if found.value else Submission(refusal=_unsure(answer.refusal))
