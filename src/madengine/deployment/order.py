@@ -32,6 +32,7 @@ class JobOrder:
     ``package``, ``env_file``, ``data_config`` and ``tools_config`` are absolute paths, empty where there is none.
     ``engine`` is empty when each node chooses its own. ``reporters`` is the number of ranks that are expected to
     report: all ``nnodes``, or 1 where one script drives the whole allocation. ``gpus_per_node`` is 0 for a run on CPUs.
+    ``results_dir`` is a folder in which a script leaves its results file besides the workspace, empty without one.
     ``workspaces`` is a folder on shared storage for the workspaces, empty when they lie in the nodes' own folders.
     ``environment`` are the variables that presets give, ``options`` the run options of the command
     (``orchestration.plan.RunOptions``), ``row`` the variables of the command that columns of perf.csv come from,
@@ -57,6 +58,7 @@ class JobOrder:
     tools_config: str = ""
     gpu_vendor: str = ""
     workspaces: str = ""
+    results_dir: str = ""
     timeout: float | None = None
     results_file: str = ""
     expected_results: int | None = None

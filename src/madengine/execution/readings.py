@@ -28,6 +28,7 @@ class Readings:
     def __init__(self, spec: RunSpec, workspace: Workspace, given: Mapping[str, str], redactor: Redactor) -> None:
         self._spec, self.given, self._redactor = spec, given, redactor
         self._folders = (workspace.root, workspace.run_directory)
+        self._with_results = (*self._folders, *spec.folders.results)
         self._snapshot: Snapshot | None = None
         # Taken now and not when the model begins: what pre-scripts write (--sys-env-details) is an artefact, too.
         self._before = artefacts.inventory(self._folders)
@@ -38,7 +39,7 @@ class Readings:
 
     def begin(self) -> None:
         """The model's script is about to start: what is there now is no result of it."""
-        self._snapshot = Snapshot.take(self._folders, self._spec.results_file)
+        self._snapshot = Snapshot.take(self._with_results, self._spec.results_file)
 
     def read_log(self) -> None:
         """Look for metric lines and error patterns, when the script ran at all."""
@@ -53,7 +54,7 @@ class Readings:
         try:
             self._results = read_results(
                 spec.results_file,
-                self._folders,
+                self._with_results,
                 self._snapshot,
                 card_name=spec.card.name,
                 given=self.given,
@@ -62,7 +63,7 @@ class Readings:
         finally:
             self._snapshot.release()
         if not self._results.measurements:
-            expected = Expected(spec.results_file, self._folders, spec.card.name, self.given)
+            expected = Expected(spec.results_file, self._with_results, spec.card.name, self.given)
             self._problems = missing_metric(self._log, expected, log_path=spec.log)
         kept, self._notes = artefacts.collect(self._folders, self._before, spec.artefacts, self._redactor)
         if kept:

@@ -91,11 +91,13 @@ class Folders:
 
     ``artefacts`` is the folder in the run directory for what the run left in its workspace. ``workspace`` is where that
     one lies when it is not in the run directory. ``others`` are folders of other runs, which are never copied into it.
+    ``results`` are folders besides the workspace in which the declared results file may be left.
     """
 
     artefacts: str = "node_0"
     workspace: Path | None = None
     others: tuple[Path, ...] = ()
+    results: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from madengine.config.manifest import BuildManifest
 from madengine.config.manifest_io import read_manifest
 from madengine.core.env_file import load_env_file
 from madengine.core.errors import ConfigurationError
+from madengine.core.shell import expand
 from madengine.deployment.order import FILE_NAME, JobOrder, read_order
 from madengine.execution.engine import ContainerEngine
 from madengine.execution.gpu import GpuInventory, restricted
@@ -166,6 +167,7 @@ def _as_part(spec: RunSpec, inputs: NodeInputs) -> RunSpec:
             artefacts=ARTEFACTS,
             workspace=shared / inputs.order.run_id / f"node_{rank}" if shared else None,
             others=(run_dir.parent, *_neighbours(spec, run_dir.parent), *([shared] if shared else [])),
+            results=_results_folders(inputs),
         ),
     )
 
@@ -173,6 +175,12 @@ def _as_part(spec: RunSpec, inputs: NodeInputs) -> RunSpec:
 def _shared_workspace(order: JobOrder) -> Path | None:
     """The folder for the workspaces of all runs, when there is one; relative to where the command was given."""
     return Path(order.directory, order.workspaces).absolute() if order.workspaces else None
+
+
+def _results_folders(inputs: NodeInputs) -> tuple[Path, ...]:
+    """Where a script leaves its results besides its workspace; names in the path are those of this node."""
+    text, _ = expand(inputs.order.results_dir, inputs.environ)
+    return (Path(inputs.order.directory, text).expanduser(),) if text else ()
 
 
 def _neighbours(spec: RunSpec, runs: Path) -> list[Path]:

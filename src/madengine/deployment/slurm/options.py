@@ -49,6 +49,7 @@ class SlurmOptions:
     exclusive: bool = True
     modules: tuple[str, ...] = ()
     output_dir: str = OUTPUT_DIR
+    results_dir: str = ""
     shared_workspace: str = ""
     network_interface: str = ""
     mail_user: str = ""

@@ -225,6 +225,7 @@ class SlurmTarget:
             master_port=shape.master_port,
             env_file=str(env_file) if env_file else "",
             workspaces=options.shared_workspace,
+            results_dir=options.results_dir,
             timeout=spec.timeout,
             results_file=spec.results_file,
             expected_results=spec.expected_results,

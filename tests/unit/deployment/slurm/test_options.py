@@ -140,4 +140,4 @@ def test_every_option_is_described_in_the_manifests_schema() -> None:
     described = set(load_schema()["$defs"]["slurm"]["properties"])
     ours = {each.name for each in fields(SlurmOptions)} - {"environment", "origins"}
     assert ours <= described
-    assert described - ours == {"cluster_profile", "results_dir"}
+    assert described - ours == {"cluster_profile"}
