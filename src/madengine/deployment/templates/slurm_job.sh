@@ -64,20 +64,19 @@ load_modules() {
     set -eu
 }
 
-# The name of a node where names resolve, else the address that Slurm itself reaches it by.
-address_of() {
-    local address=""
-    if ! getent hosts "$1" >/dev/null 2>&1; then
-        address=$(scontrol -o show node "$1" 2>/dev/null | tr ' ' '\n' | sed -n 's/^NodeAddr=//p' | head -n 1) || true
-    fi
-    printf '%s\n' "${address:-$1}"
-}
-
+# The names of the nodes where names resolve, else the addresses that Slurm itself reaches them by: one question for all.
 find_hosts() {
-    local names=() name addresses=()
+    local names=() name addresses=() address
+    local -A known=()
     mapfile -t names < <(scontrol show hostnames "${SLURM_JOB_NODELIST:-}" 2>/dev/null)
     [ ${#names[@]} -gt 0 ] || names=("$(hostname)")
-    for name in "${names[@]}"; do addresses+=("$(address_of "$name")"); done
+    if ! getent hosts "${names[0]}" >/dev/null 2>&1; then
+        while read -r name address; do known[$name]=$address; done < <(
+            scontrol -o show node "${SLURM_JOB_NODELIST:-}" 2>/dev/null |
+                sed -n 's/^NodeName=\([^ ]*\) .*NodeAddr=\([^ ]*\).*/\1 \2/p'
+        )
+    fi
+    for name in "${names[@]}"; do addresses+=("${known[$name]:-$name}"); done
     MASTER_ADDR=${addresses[0]}
     MADENGINE_HOSTS=$(IFS=,; printf '%s' "${addresses[*]}")
     export MASTER_ADDR MADENGINE_HOSTS
