@@ -202,6 +202,8 @@ def _requeue(desk: Desk) -> Seen:
     process = desk.start_run()
     running_nodes(desk, range(2))
     desk.cluster.ask("scontrol", "requeue", desk.job_id())
+    desk.wait(lambda: "PENDING" in desk.cluster.ask("squeue", "-h", "-j", desk.job_id(), "-o", "%T"))
+    desk.cluster.ask("scontrol", "update", f"JobId={desk.job_id()}", "StartTime=now")  # it would wait two minutes
     return desk.ended(process)
 
 

@@ -12,7 +12,7 @@ from madengine.deployment.slurm.layout import JOB_LOG, TIME_LIMIT
 from madengine.deployment.slurm.markers import markers_present
 from madengine.deployment.slurm.merge import merge
 from madengine.deployment.slurm.nodes import read_nodes
-from madengine.deployment.slurm.states import QueueEntry, is_final, scheduler_report
+from madengine.deployment.slurm.states import QueueEntry, is_final, is_success, scheduler_report
 from madengine.deployment.slurm.submission import Submitted, find_submitted
 from madengine.deployment.slurm.watch import Awaited, JobWatch, with_exit_code
 from madengine.verdict.evidence import Evidence, Interruption, InterruptionKind, SchedulerReport
@@ -105,12 +105,16 @@ class Job:
         return read_cancellation(self.handle.run_dir) or Interruption(InterruptionKind.REFUSED, self.submitted.refusal)
 
     def _scheduler(self, client: SlurmClient) -> SchedulerReport:
-        """Slurm's last word; the exit code of a job without accounting only ``scontrol`` tells."""
+        """Slurm's last word.
+
+        The exit code of a job that failed is asked of the controller as long as that knows the job: ``sacct`` takes 128
+        off a code of 128 or more (seen on Slurm 22.05), and without accounting nobody else knows it.
+        """
         assert self.watch is not None
         entry, records = self.watch.entry, self.watch.records
-        if not records and entry is not None and is_final(entry.state):
+        if entry is not None and is_final(entry.state) and not is_success(entry.state):
             told = client.job(entry.job_id).value
-            if isinstance(told, QueueEntry):
+            if isinstance(told, QueueEntry) and is_final(told.state):
                 entry = with_exit_code(entry, told)
         return scheduler_report(records, entry)
 

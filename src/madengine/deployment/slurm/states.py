@@ -6,7 +6,7 @@ The words are those of squeue(1) and sacct(1), "JOB STATE CODES" and "JOB REASON
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from madengine.verdict.evidence import SchedulerReport
 
@@ -45,6 +45,7 @@ NEVER_STARTS = frozenset(
         "DependencyNeverSatisfied",
         "InvalidAccount",
         "InvalidQOS",
+        "PartitionConfig",
         "PartitionNodeLimit",
         "PartitionTimeLimit",
         "QOSMaxNodePerJobLimit",
@@ -117,10 +118,12 @@ def scheduler_report(records: Sequence[AccountingRecord] | None, entry: QueueEnt
 
     The accounting's record counts, with its steps: a job can be COMPLETED 0:0 while its step FAILED 3:0. Without one
     the state that the controller told, without that "unknown", which claims nothing. A step that ended with 5:0 is
-    clean: a node on which madengine measured nothing ends so.
+    clean: a node on which madengine measured nothing ends so. The controller's exit code of the same end is the truer.
     """
     if has_ended(records):
-        return _accounted(records or ())
+        report = _accounted(records or ())
+        known = entry is not None and normal(entry.state) == normal(report.state)
+        return replace(report, exit_code=entry.exit_code) if entry and known and entry.exit_code else report
     if entry is not None and is_final(entry.state):
         return SchedulerReport(SLURM, entry.state, is_success(entry.state), entry.exit_code, entry.reason)
     return SchedulerReport(SLURM, UNKNOWN, success=False)

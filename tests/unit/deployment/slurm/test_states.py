@@ -67,6 +67,7 @@ def test_only_completed_is_good() -> None:
     [
         ("PartitionNodeLimit", True),
         ("PartitionTimeLimit", True),
+        ("PartitionConfig", True),
         ("Job's account not permitted to use this partition (closed allows nobody not root)", True),
         ("Resources", False),
         ("Priority", False),
@@ -112,6 +113,13 @@ def test_without_a_last_word_of_the_accounting_the_controllers_counts(seen: tupl
     entry = QueueEntry("1", "FAILED", "why", exit_code="3:0")
     assert scheduler_report(seen, entry) == SchedulerReport("Slurm", "FAILED", False, "3:0", "why")
     assert not has_ended(seen)
+
+
+def test_the_controllers_exit_code_of_the_same_end_is_the_truer() -> None:
+    """sacct shows 137 as 9 (recorded with Slurm 22.05.8)."""
+    seen = records((JOB, "FAILED", "9:0"))
+    assert scheduler_report(seen, QueueEntry("1", "FAILED", exit_code="137:0")).exit_code == "137:0"
+    assert scheduler_report(seen, QueueEntry("1", "RUNNING", exit_code="0:0")).exit_code == "9:0"
 
 
 @pytest.mark.parametrize("entry", [None, QueueEntry("1", "RUNNING")])
