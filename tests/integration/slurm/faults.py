@@ -467,7 +467,7 @@ FAULTS = (
     ),
     Fault(
         "marker seen late",
-        on(0, "sleep 2") + MEASURE_ON_1,
+        on(0, "sleep 8") + MEASURE_ON_1,
         "SUCCESS",
         0,
         (),
