@@ -19,6 +19,9 @@ from madengine.core.files import write_atomic
 from madengine.verdict.words import one_line
 
 FILE_NAME = "job.json"
+BEFORE = "before.json"
+"""What a node leaves in its folder right before the model begins: the results file that was there, if any."""
+
 KIND = "madengine-job"
 VERSION = 1
 _WHAT = "job order"

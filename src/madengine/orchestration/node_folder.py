@@ -24,6 +24,7 @@ from madengine.core.errors import MADEngineError
 from madengine.core.files import remove_tree, write_atomic
 from madengine.core.redact import Redactor
 from madengine.deployment.local import EVIDENCE
+from madengine.deployment.order import BEFORE
 from madengine.execution.runlog import recording
 from madengine.execution.spec import RunSpec
 from madengine.orchestration.provenance import started_record
@@ -31,7 +32,6 @@ from madengine.reporting.run_record import RunImage, RunRecord, this_machine, wr
 from madengine.verdict.evidence import Evidence, Outcome, Verdict
 from madengine.verdict.evidence_json import to_json
 
-BEFORE = "before.json"
 IMAGE_LOG = "image.log"
 MODEL = "model"  # the phase in which the model's script runs
 IMAGE = "image"  # how the phase begins in which the image is made available

@@ -27,7 +27,7 @@ SUBMIT_LIMIT = 120.0  # sbatch waits that long for a controller that is busy
 _FOR_PEOPLE = ("SQUEUE_", "SACCT_", "SINFO_", "SLURM_TIME_FORMAT")
 _UNKNOWN_JOB = "Invalid job id specified"
 _NO_ACCOUNTING = "accounting storage is disabled"
-_QUEUE_FIELDS = ("JobID", "State", "RestartCnt", "TimeUsed", "NumNodes", "Reason", "NodeList")
+_QUEUE_FIELDS = ("JobID", "State", "RestartCnt", "TimeUsed", "Reason", "NodeList")
 _QUEUE_FORMAT = ",".join(f"{name}:|" for name in _QUEUE_FIELDS)
 _ACCOUNTING_FORMAT = "jobidraw,state,exitcode,derivedexitcode,reason"
 _LOST_ANSWERS = ("unable to contact", "timed out", "connection refused", "zero bytes", "communication")
@@ -135,10 +135,8 @@ def _queue_entry(line: str) -> QueueEntry | None:
     cells = [cell.strip() for cell in line.split("|")]
     if len(cells) < len(_QUEUE_FIELDS) or not cells[0].isdecimal():
         return None
-    job_id, state, restarts, elapsed, count, reason, nodes = cells[: len(_QUEUE_FIELDS)]
-    return QueueEntry(
-        job_id, state, _reason(reason), nodes, _number(count), seconds(elapsed), restarts=_number(restarts)
-    )
+    job_id, state, restarts, elapsed, reason, nodes = cells[: len(_QUEUE_FIELDS)]
+    return QueueEntry(job_id, state, _reason(reason), nodes, seconds(elapsed), restarts=_number(restarts))
 
 
 def _scontrol_entry(text: str) -> QueueEntry | None:
@@ -148,7 +146,7 @@ def _scontrol_entry(text: str) -> QueueEntry | None:
     count.
     """
     words = text.partition(" Command=")[0]
-    facts = dict(re.findall(r"(?:^| )(JobState|Reason|ExitCode|RunTime|NodeList|NumNodes|Restarts|JobId)=(\S*)", words))
+    facts = dict(re.findall(r"(?:^| )(JobState|Reason|ExitCode|RunTime|NodeList|Restarts|JobId)=(\S*)", words))
     if "JobState" not in facts:
         return None
     return QueueEntry(
@@ -156,7 +154,6 @@ def _scontrol_entry(text: str) -> QueueEntry | None:
         state=facts["JobState"],
         reason=_reason(facts.get("Reason", "")),
         nodes="" if facts.get("NodeList") == "(null)" else facts.get("NodeList", ""),
-        node_count=_number(facts.get("NumNodes", "")),
         elapsed=seconds(facts.get("RunTime", "")),
         exit_code=facts.get("ExitCode", ""),
         restarts=_number(facts.get("Restarts", "")),

@@ -30,7 +30,6 @@ TIME_LIMIT = "time_limit"
 CANCELLED = "cancelled.json"
 MARKER = "node.status"
 EVIDENCE = "evidence.json"
-BEFORE = "before.json"
 JOB_LOG = "logs/job.out"
 
 

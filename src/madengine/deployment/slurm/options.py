@@ -23,7 +23,6 @@ CONFIGURED = "manifest or context"
 CARD = "card"
 DEFAULT = "built-in default"
 _INTERFACE_VARIABLES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
-_TIME = "days-hours:minutes:seconds, or minutes"
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from typing import Any
 
 from madengine.core.documents import load_json
 from madengine.core.errors import MADEngineError
-from madengine.deployment.order import JobOrder
-from madengine.deployment.slurm.layout import BEFORE
+from madengine.deployment.order import BEFORE, JobOrder
 from madengine.execution.spec import LogScanRules
 from madengine.reporting.freshness import Snapshot, is_bare_name
 from madengine.reporting.log_scan import scan_log

@@ -13,6 +13,7 @@ from madengine.verdict.evidence import SchedulerReport
 SLURM = "Slurm"
 UNKNOWN = "unknown"
 _SUCCESS = "COMPLETED"
+_NOTHING_DERIVED = ("", "0:0", "5:0")  # the highest exit code of all steps, sacct(1)
 _NO_METRIC = "5:0"  # a node whose madengine measured nothing ended well: one rank may print for all
 
 FINAL = frozenset(
@@ -70,7 +71,6 @@ class QueueEntry:
     state: str
     reason: str = ""
     nodes: str = ""
-    node_count: int = 0
     elapsed: float = 0.0
     exit_code: str = ""
     restarts: int = 0
@@ -134,8 +134,10 @@ def _accounted(records: Sequence[AccountingRecord]) -> SchedulerReport:
     if not is_success(job.state):
         return SchedulerReport(SLURM, job.state, False, job.exit_code, job.reason)
     bad = next((record for record in records if record.step and not _is_well(record)), None)
-    if bad is None:
+    if bad is None and job.derived_exit_code in _NOTHING_DERIVED:
         return SchedulerReport(SLURM, job.state, True, job.exit_code, job.reason)
+    if bad is None:
+        return SchedulerReport(SLURM, f"{normal(job.state)}, but a step failed", False, job.derived_exit_code, "")
     return SchedulerReport(SLURM, f"{normal(job.state)}, but step {bad.step} {bad.state}", False, bad.exit_code, "")
 
 

@@ -16,8 +16,8 @@ NO_DATABASE = (
 )
 DISABLED = "Slurm accounting storage is disabled\n"
 SQUEUE = (
-    "5|RUNNING|0|1:05|2|None|node[1-2]|\n6|PENDING|0|0:00|17|PartitionNodeLimit||\n"
-    "7|COMPLETED|1|1-02:03:04|2|None|node[3-4]|\n"
+    "5|RUNNING|0|1:05|None|node[1-2]|\n6|PENDING|0|0:00|PartitionNodeLimit||\n"
+    "7|COMPLETED|1|1-02:03:04|None|node[3-4]|\n"
 )
 SACCT = (
     "5|FAILED|3:0|3:0|None\n5.batch|FAILED|3:0||\n5.0|FAILED|3:0||\n"

@@ -64,9 +64,9 @@ def test_the_queue_tells_of_all_jobs_at_once() -> None:
     here, slurm = client(squeue=said(SQUEUE))
     answer = here.queue(["5", "6", "7"])
     assert answer.value == {
-        "5": QueueEntry("5", "RUNNING", "", "node[1-2]", 2, 65.0),
-        "6": QueueEntry("6", "PENDING", "PartitionNodeLimit", "", 17, 0.0),
-        "7": QueueEntry("7", "COMPLETED", "", "node[3-4]", 2, 93784.0, restarts=1),
+        "5": QueueEntry("5", "RUNNING", "", "node[1-2]", 65.0),
+        "6": QueueEntry("6", "PENDING", "PartitionNodeLimit", "", 0.0),
+        "7": QueueEntry("7", "COMPLETED", "", "node[3-4]", 93784.0, restarts=1),
     }
     assert slurm.count("squeue") == 1
     assert slurm.asked[0][slurm.asked[0].index("-j") + 1] == "5,6,7"
@@ -117,7 +117,7 @@ def test_no_accounting_at_all_is_another_thing_than_a_database_that_is_away(answ
 def test_names_and_paths_cannot_imitate_what_the_controller_says_of_a_job() -> None:
     here, _ = client(scontrol=said(SCONTROL))
     entry = here.job("2").value
-    assert entry == QueueEntry("2", "COMPLETED", "", "node[1-2]", 2, 7.0, "0:0", 1)
+    assert entry == QueueEntry("2", "COMPLETED", "", "node[1-2]", 7.0, "0:0", 1)
 
 
 def test_a_job_that_the_controller_has_forgotten_is_an_answer() -> None:

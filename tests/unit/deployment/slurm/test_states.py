@@ -108,6 +108,12 @@ def test_the_accounting_has_the_last_word_and_steps_are_read_too(
     assert scheduler_report(seen) == SchedulerReport("Slurm", state, success, code)
 
 
+def test_a_step_that_only_the_derived_code_tells_of_is_no_success() -> None:
+    job = AccountingRecord("", "COMPLETED", "0:0", "3:0")
+    assert scheduler_report([job]) == SchedulerReport("Slurm", "COMPLETED, but a step failed", False, "3:0")
+    assert scheduler_report([AccountingRecord("", "COMPLETED", "0:0", "5:0")]).success
+
+
 @pytest.mark.parametrize("seen", [None, (), records((JOB, "RUNNING", "0:0")), records((STEP, "FAILED", "3:0"))])
 def test_without_a_last_word_of_the_accounting_the_controllers_counts(seen: tuple[AccountingRecord, ...]) -> None:
     entry = QueueEntry("1", "FAILED", "why", exit_code="3:0")

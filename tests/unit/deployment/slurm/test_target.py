@@ -62,7 +62,7 @@ class Cluster:
             return self.squeue
         if "--name" in argv:
             return said("7|\n")
-        return said(f"7|{self.state}|{self.restarts}|0:05|2|{self.reason}|node[1-2]|\n")
+        return said(f"7|{self.state}|{self.restarts}|0:05|{self.reason}|node[1-2]|\n")
 
 
 def run_spec(tmp_path: Path, **fields: Any) -> RunSpec:
