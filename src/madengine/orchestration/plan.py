@@ -229,7 +229,8 @@ def _full_spec(bare: RunSpec, common: _Common) -> tuple[RunSpec, list[str]]:
         files=launcher.files,
         data=data_facts(sources),
     )
-    missing = [*environment.unset, *((OPTIONS, name) for name in options.unset)]
+    unset = [*environment.unset, *((OPTIONS, name) for name in options.unset)]
+    missing = [(where, name) for where, name in unset if not name.startswith(place.provides)]
     return spec, [f"{where} refers to ${{{name}}}, which is not set here" for where, name in missing]
 
 

@@ -143,6 +143,12 @@ def test_runs_of_a_cluster_lie_in_its_output_folder_and_ask_for_its_gpus(tmp_pat
     assert (spec.place.nnodes, spec.gpus.total, spec.environment["NNODES"]) == (2, 4, "2")
 
 
+def test_what_only_the_nodes_know_is_not_missed_here(tmp_path: Path) -> None:
+    variables = {"A": "${SLURM_SUBMIT_DIR}", "B": "${NOWHERE_SET}"}
+    plan = prepare(tmp_path, manifest({"env_vars": variables}, deployment={"slurm": {"nodes": 1}}))
+    assert plan.warnings == ("m: B refers to ${NOWHERE_SET}, which is not set here",)
+
+
 def with_env_file(tmp_path: Path, text: str, **card: Any) -> BuildManifest:
     (tmp_path / "mad.env").write_text(text)
     made = manifest(card, deployment={"env_file": "mad.env"})

@@ -116,6 +116,7 @@ def place_of(options: SlurmOptions, card: ModelCard, deployment: Mapping[str, An
         hosts=tuple(f"node-{rank}" for rank in range(options.nodes)),
         environment=options.environment,
         elsewhere=True,
+        provides=("SLURM_", "SLURMD_"),
     )
 
 
