@@ -71,8 +71,8 @@ class Place:
 
     ``nnodes`` nodes with ``gpus_per_node`` GPUs each (None: as many as are granted there); ``rank`` counts from 0 and
     ``hosts`` are the nodes' addresses in rank order. ``environment`` are variables that come from presets: whatever a
-    person configured beats them. ``elsewhere`` means that the nodes are not this machine, whose GPUs say nothing then; ``provides``
-    are beginnings of names of variables that only the nodes have.
+    person configured beats them. ``elsewhere`` means that the nodes are not this machine, whose GPUs say nothing then;
+    ``provides`` are beginnings of names of variables that only the nodes have.
     """
 
     deployment: str = "local"
