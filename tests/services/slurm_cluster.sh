@@ -23,7 +23,8 @@ set -euo pipefail
 
 NODES=${NODES:-16}
 PORTBASE=${PORTBASE:-17000}
-PACKAGES=(slurm-wlm slurmdbd munge mariadb-server)
+# The cluster, and what its tests check rendered scripts and look for processes with.
+PACKAGES=(slurm-wlm slurmdbd munge mariadb-server shellcheck procps)
 
 say() { echo "slurm_cluster: $*" >&2; }
 die() { say "$*"; exit 1; }
@@ -40,7 +41,7 @@ wait_until() { # SECONDS COMMAND...
 
 install_packages() {
     command -v slurmctld >/dev/null && command -v slurmdbd >/dev/null && command -v munged >/dev/null &&
-        command -v mariadbd >/dev/null && return
+        command -v mariadbd >/dev/null && command -v shellcheck >/dev/null && command -v pgrep >/dev/null && return
     [ "$(id -u)" = 0 ] || die "installing Slurm needs root"
     command -v apt-get >/dev/null || die "this is no Debian-like machine: install ${PACKAGES[*]}"
     say "installing ${PACKAGES[*]}"
