@@ -14,6 +14,7 @@ SLURM = "Slurm"
 UNKNOWN = "unknown"
 _SUCCESS = "COMPLETED"
 _NOTHING_DERIVED = ("", "0:0", "5:0")  # the highest exit code of all steps, sacct(1)
+_NOT_STEPS = ("", "batch", "extern")
 _NO_METRIC = "5:0"  # a node whose madengine measured nothing ended well: one rank may print for all
 
 FINAL = frozenset(
@@ -134,11 +135,20 @@ def _accounted(records: Sequence[AccountingRecord]) -> SchedulerReport:
     if not is_success(job.state):
         return SchedulerReport(SLURM, job.state, False, job.exit_code, job.reason)
     bad = next((record for record in records if record.step and not _is_well(record)), None)
-    if bad is None and job.derived_exit_code in _NOTHING_DERIVED:
+    if bad is None and not _is_only_derived(records, job):
         return SchedulerReport(SLURM, job.state, True, job.exit_code, job.reason)
     if bad is None:
         return SchedulerReport(SLURM, f"{normal(job.state)}, but a step failed", False, job.derived_exit_code, "")
     return SchedulerReport(SLURM, f"{normal(job.state)}, but step {bad.step} {bad.state}", False, bad.exit_code, "")
+
+
+def _is_only_derived(records: Sequence[AccountingRecord], job: AccountingRecord) -> bool:
+    """Whether only the derived exit code tells of a step that failed; where steps are known they tell themselves.
+
+    After a requeue the derived code may still be that of the earlier attempt.
+    """
+    steps = any(record.step not in _NOT_STEPS for record in records)
+    return not steps and job.derived_exit_code not in _NOTHING_DERIVED
 
 
 def _is_well(step: AccountingRecord) -> bool:

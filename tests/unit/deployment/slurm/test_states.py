@@ -112,6 +112,9 @@ def test_a_step_that_only_the_derived_code_tells_of_is_no_success() -> None:
     job = AccountingRecord("", "COMPLETED", "0:0", "3:0")
     assert scheduler_report([job]) == SchedulerReport("Slurm", "COMPLETED, but a step failed", False, "3:0")
     assert scheduler_report([AccountingRecord("", "COMPLETED", "0:0", "5:0")]).success
+    step = AccountingRecord("0", "COMPLETED", "0:0")
+    requeued = AccountingRecord("", "COMPLETED", "0:0", "143:0")
+    assert scheduler_report([requeued, step]).success, "the derived code is that of the earlier attempt"
 
 
 @pytest.mark.parametrize("seen", [None, (), records((JOB, "RUNNING", "0:0")), records((STEP, "FAILED", "3:0"))])
