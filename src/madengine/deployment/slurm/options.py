@@ -99,9 +99,19 @@ def slurm_options(
 
 
 def output_dir(deployment: Mapping[str, Any]) -> Path:
-    """The folder of the run directories, absolute; it has to be on storage that all nodes see."""
+    """The folder of the run directories, absolute; it has to be on storage that all nodes see.
+
+    Raises ``ConfigurationError`` for one that no job can be told of.
+    """
     given = _block(deployment, KIND).get("output_dir") or OUTPUT_DIR
-    return Path(os.path.normpath(Path(str(given)).expanduser().absolute()))
+    folder = Path(os.path.normpath(Path(str(given)).expanduser().absolute()))
+    if not str(folder).isprintable() or "\\" in str(folder):
+        raise ConfigurationError(
+            "the path of the run directories holds a backslash or a control character, which sbatch cannot handle",
+            where=repr(str(folder)),
+            hint="set slurm.output_dir to another folder",
+        )
+    return folder
 
 
 def place_of(options: SlurmOptions, card: ModelCard, deployment: Mapping[str, Any]) -> Place:

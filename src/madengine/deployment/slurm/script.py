@@ -1,7 +1,8 @@
 """The job script and the nodes' script of a run, rendered from templates; every value is quoted.
 
 Directives stand in the script, so that what is submitted is what a dry run shows, and ``sbatch job.sh`` does it again.
-sbatch reads their values as a shell does words: quotes and backslashes have their meaning (seen on Slurm 22.05).
+sbatch reads their values as a shell does words, but for a backslash, which it takes away within single quotes, too
+(seen on Slurm 22.05).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ LEAD = 60  # seconds of notice before the time limit
 SHORT_LEAD = 10
 SHORT_JOB = 300  # seconds; a minute's notice would be a large part of a shorter job
 DEFAULT_PORT = 29500
+BACKSLASH = "\\"
 _PLACEHOLDER = re.compile(r"@([A-Z_]+)@")
 
 
@@ -73,7 +75,7 @@ def directives(spec: RunSpec, options: SlurmOptions) -> Iterator[str]:
     """The options of ``sbatch`` (see its manual page), one each."""
     yield _option("job-name", spec.run_id)
     yield _option("chdir", str(spec.run_dir))
-    yield _option("output", JOB_LOG)
+    yield _option("output", str(spec.run_dir / JOB_LOG).replace("%", "%%"))
     yield "--open-mode=append"
     yield _option("nodes", str(options.nodes))
     yield "--ntasks-per-node=1"
@@ -118,7 +120,7 @@ def limit_seconds(limit: str) -> float | None:
 
 
 def _option(name: str, value: str) -> str:
-    return f"--{name}={quote(value)}"
+    return f"--{name}={quote(value.replace(BACKSLASH, BACKSLASH * 2))}"
 
 
 def _values(spec: RunSpec, options: SlurmOptions, shape: Shape, madengine: str) -> Mapping[str, str]:
@@ -132,7 +134,6 @@ def _values(spec: RunSpec, options: SlurmOptions, shape: Shape, madengine: str) 
         "PROCESSES": str(shape.processes),
         "MASTER_PORT": str(shape.master_port),
         "KILL_ON_BAD_EXIT": str(int(options.kill_on_bad_exit)),
-        "REPORTERS": str(shape.reporters),
         "DRIVES_ALLOCATION": str(int(shape.drives_allocation)),
         "HAS_IMAGE": str(int(bool(spec.image.docker_image))),
         "MODULES": " ".join(quote(module) for module in options.modules),

@@ -13,9 +13,8 @@ from madengine.verdict.evidence import SchedulerReport
 SLURM = "Slurm"
 UNKNOWN = "unknown"
 _SUCCESS = "COMPLETED"
-_NOTHING_DERIVED = ("", "0:0", "5:0")  # the highest exit code of all steps, sacct(1)
+_NOTHING_DERIVED = ("", "0:0")  # the highest exit code of all steps, sacct(1)
 _NOT_STEPS = ("", "batch", "extern")
-_NO_METRIC = "5:0"  # a node whose madengine measured nothing ended well: one rank may print for all
 
 FINAL = frozenset(
     {
@@ -118,8 +117,8 @@ def scheduler_report(records: Sequence[AccountingRecord] | None, entry: QueueEnt
     """The scheduler's last word on a job.
 
     The accounting's record counts, with its steps: a job can be COMPLETED 0:0 while its step FAILED 3:0. Without one
-    the state that the controller told, without that "unknown", which claims nothing. A step that ended with 5:0 is
-    clean: a node on which madengine measured nothing ends so. The controller's exit code of the same end is the truer.
+    the state that the controller told, without that "unknown", which claims nothing. The controller's exit code of the
+    same end is the truer.
     """
     if has_ended(records):
         report = _accounted(records or ())
@@ -134,7 +133,7 @@ def _accounted(records: Sequence[AccountingRecord]) -> SchedulerReport:
     job = next(record for record in records if record.step == "")
     if not is_success(job.state):
         return SchedulerReport(SLURM, job.state, False, job.exit_code, job.reason)
-    bad = next((record for record in records if record.step and not _is_well(record)), None)
+    bad = next((record for record in records if record.step and not is_success(record.state)), None)
     if bad is None and not _is_only_derived(records, job):
         return SchedulerReport(SLURM, job.state, True, job.exit_code, job.reason)
     if bad is None:
@@ -149,7 +148,3 @@ def _is_only_derived(records: Sequence[AccountingRecord], job: AccountingRecord)
     """
     steps = any(record.step not in _NOT_STEPS for record in records)
     return not steps and job.derived_exit_code not in _NOTHING_DERIVED
-
-
-def _is_well(step: AccountingRecord) -> bool:
-    return is_success(step.state) or (normal(step.state) == "FAILED" and step.exit_code == _NO_METRIC)

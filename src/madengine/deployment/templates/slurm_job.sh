@@ -13,7 +13,6 @@ gpus_per_node=@GPUS_PER_NODE@
 processes=@PROCESSES@
 master_port=@MASTER_PORT@
 kill_on_bad_exit=@KILL_ON_BAD_EXIT@
-reporters=@REPORTERS@
 drives_allocation=@DRIVES_ALLOCATION@
 has_image=@HAS_IMAGE@
 modules=(@MODULES@)
@@ -70,6 +69,8 @@ find_hosts() {
     local -A known=()
     mapfile -t names < <(scontrol show hostnames "${SLURM_JOB_NODELIST:-}" 2>/dev/null)
     [ ${#names[@]} -gt 0 ] || names=("$(hostname)")
+    [ ${#names[@]} -ge "$nodes" ] || fail "the run needs $nodes nodes, and the allocation has ${#names[@]}: ${names[*]}"
+    names=("${names[@]:0:$nodes}")
     if ! getent hosts "${names[0]}" >/dev/null 2>&1; then
         while read -r name address; do known[$name]=$address; done < <(
             scontrol -o show node "${SLURM_JOB_NODELIST:-}" 2>/dev/null |
@@ -90,15 +91,17 @@ export_environment() {
 }
 
 # TERM is how Slurm announces the time limit (--signal) and a cancellation. Each node's part ends its script then and
-# still writes down what was measured. A cancelled job is completing already; one that still runs is near its limit,
-# and will have ended by itself before Slurm says TIMEOUT.
+# still writes down what was measured. A cancelled job is completing already; one that still runs and has little time
+# left is near its limit, and will have ended by itself before Slurm says TIMEOUT.
 work=""
 told=0
 tell_nodes() {
     told=1
-    local seen
-    seen=$(timeout 10 squeue -h -j "$SLURM_JOB_ID" -o '%T %l' 2>/dev/null) || seen=""
-    case $seen in "RUNNING "*) printf '%s\n' "${seen#RUNNING }" >"$run_dir/time_limit" ;; esac
+    local state left limit
+    read -r state left limit < <(timeout 10 squeue -h -j "$SLURM_JOB_ID" -o '%T %L %l' 2>/dev/null) || state=""
+    case $state/$left in
+        RUNNING/[0-2]:?? | RUNNING/INVALID) printf '%s\n' "$limit" >"$run_dir/time_limit" ;;
+    esac
     [ -n "$work" ] || return 0
     say "told to end: telling the nodes"
     if [ "$drives_allocation" = 1 ]; then
@@ -116,31 +119,17 @@ wait_for_work() {
         code=0
         wait "$work" || code=$?
     done
+    if [ "$told" = 1 ]; then # it may have ended while the signal was answered
+        local last=0
+        wait "$work" || last=$?
+        [ "$last" = 127 ] || code=$last
+    fi
 }
 
 on_each_node() {
-    srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit="$kill_on_bad_exit" \
+    # No rank is ended because another one ended earlier, whatever the site's WaitTime or a SLURM_WAIT says.
+    srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --wait=0 --kill-on-bad-exit="$kill_on_bad_exit" \
         bash "$run_dir/node.sh" "$@"
-}
-
-# 5 is a node on which nothing was measured, which is well: on several nodes one rank prints for all. srun tells only the
-# highest code, so the markers say how the others ended: 0 when all did well, else the first code that is not well.
-# Markers may take their time on shared storage.
-code_of_all_nodes() {
-    local rank code try
-    for try in 1 2 3 4 5 6 7 8 9 10; do
-        for ((rank = 0; rank < reporters; rank++)); do
-            code=$(sed -n 's/^exit_code=//p' "$run_dir/node_$rank/node.status" 2>/dev/null) || code=""
-            case $code in
-                0 | 5) ;;
-                "") break ;;
-                *) echo "$code" && return ;;
-            esac
-        done
-        [ "$rank" -lt "$reporters" ] || { echo 0 && return; }
-        [ "$try" = 10 ] || sleep 1
-    done
-    echo 1
 }
 
 export MADENGINE_ATTEMPT=${SLURM_RESTART_COUNT:-0}
@@ -164,6 +153,5 @@ fi
 work=$!
 [ "$told" = 0 ] || tell_nodes
 wait_for_work
-[ "$code" != 5 ] || code=$(code_of_all_nodes)
 say "ended with exit code $code"
 exit "$code"

@@ -129,6 +129,12 @@ def test_the_output_folder_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert output_dir({"slurm": {"output_dir": "~/x"}}) == Path("/home/me/x")
 
 
+@pytest.mark.parametrize("name", ["a\\b", "a\nb", "a\x1b[1m"])
+def test_a_folder_that_sbatch_cannot_handle_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="sbatch cannot handle"):
+        output_dir({"slurm": {"output_dir": f"/{name}"}})
+
+
 def test_the_place_of_a_card_is_elsewhere() -> None:
     made = options({"nodes": 2, "gpus_per_node": 4})
     place = place_of(made, ModelCard({"name": "m", "distributed": {"port": 1234}}), {})

@@ -62,7 +62,7 @@ def test_the_directives_say_all_that_the_job_asks_for(tmp_path: Path) -> None:
     assert list(directives(run, asked)) == [
         f"--job-name={run.run_id}",
         f"--chdir={run.run_dir}",
-        "--output=logs/job.out",
+        f"--output={run.run_dir}/logs/job.out",
         "--open-mode=append",
         "--nodes=2",
         "--ntasks-per-node=1",
@@ -81,6 +81,12 @@ def test_the_directives_say_all_that_the_job_asks_for(tmp_path: Path) -> None:
         "--mail-type=END",
         "--signal=B:TERM@60",
     ]
+
+
+def test_what_sbatch_would_expand_or_take_away_is_doubled(tmp_path: Path) -> None:
+    text = list(directives(run_spec(tmp_path, run_dir=tmp_path / "50%j"), replace(options(), partition="a\\b")))
+    assert f"--output={tmp_path}/50%%j/logs/job.out" in text
+    assert "--partition='a\\\\b'" in text
 
 
 @pytest.mark.parametrize(
@@ -106,7 +112,6 @@ def test_the_job_knows_its_shape(tmp_path: Path) -> None:
         "processes=4",
         "master_port=1234",
         "kill_on_bad_exit=1",
-        "reporters=2",
         "drives_allocation=0",
         "modules=(rocm/6.3)",
     ):
@@ -115,7 +120,7 @@ def test_the_job_knows_its_shape(tmp_path: Path) -> None:
 
 def test_a_script_that_drives_the_allocation_reports_alone(tmp_path: Path) -> None:
     text = rendered(tmp_path, launcher="slurm_multi").files["job.sh"]
-    assert "\nreporters=1\ndrives_allocation=1\nhas_image=1\n" in text
+    assert "\ndrives_allocation=1\nhas_image=1\n" in text
 
 
 @pytest.mark.parametrize("name", ["job.sh", "node.sh"])

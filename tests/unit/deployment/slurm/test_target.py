@@ -94,6 +94,21 @@ def test_a_submit_leaves_everything_that_anybody_needs_later(tmp_path: Path) -> 
     assert b"canary" not in b"".join(path.read_bytes() for path in run.run_dir.rglob("*") if path.is_file())
 
 
+def test_variables_that_would_beat_the_script_are_not_handed_to_sbatch(tmp_path: Path) -> None:
+    cluster = Cluster()
+    target = cluster.target(tmp_path, partition="gpu")
+    given = {
+        "SBATCH_TIMELIMIT": "1",
+        "SBATCH_EXPORT": "NONE",
+        "SBATCH_PARTITION": "x",
+        "SBATCH_ACCOUNT": "bench",
+        "A": "b",
+    }
+    target._workshop = replace(target._workshop, inherited=given)
+    submitted(target, run_spec(tmp_path))
+    assert cluster.slurm.environments[0] == {"SBATCH_ACCOUNT": "bench", "A": "b"}
+
+
 def test_a_run_is_followed_to_its_end(tmp_path: Path) -> None:
     cluster = Cluster()
     target = cluster.target(tmp_path, nodes=2)
