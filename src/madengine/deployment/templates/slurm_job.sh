@@ -122,7 +122,7 @@ wait_for_work() {
     if [ "$told" = 1 ]; then # it may have ended while the signal was answered
         local last=0
         wait "$work" || last=$?
-        [ "$last" = 127 ] || code=$last
+        case $last in 127 | -*) ;; *) code=$last ;; esac # 127, -1: bash knows no more of it
     fi
 }
 

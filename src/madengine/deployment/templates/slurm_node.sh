@@ -72,7 +72,7 @@ done
 if [ "$told" = 1 ]; then # it may have ended while the signal was answered
     last=0
     wait "$child" || last=$?
-    [ "$last" = 127 ] || code=$last
+    case $last in 127 | -*) ;; *) code=$last ;; esac # 127, -1: bash knows no more of it
 fi
 report "$code"
 # 5 is a node on which nothing was measured, which is well: on several nodes one rank prints for all. The marker says so;
