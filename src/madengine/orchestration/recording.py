@@ -93,7 +93,8 @@ class OnceRecorder(FileRecorder):
             self.remarks.append(f"{spec.card.name}: its rows were in {perf_csv.name} already")
             return None
         intent = {"perf_csv": str(perf_csv), "size": _size(perf_csv), "header": _header(perf_csv), "rows": values}
-        write_atomic(spec.run_dir / APPENDING, json.dumps(intent, indent=1) + "\n")
+        # A run directory on a full disk keeps no row from perf.csv: that one could be doubled is the lesser evil.
+        self._attempt(lambda: write_atomic(spec.run_dir / APPENDING, json.dumps(intent, indent=1) + "\n"))
         return super()._append(spec, rows, configs)
 
 

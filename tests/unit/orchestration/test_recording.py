@@ -102,6 +102,15 @@ def test_a_run_whose_rows_could_not_be_written_is_not_recorded(tmp_path: Path) -
     assert record(recorder(tmp_path), run).saved
 
 
+def test_a_run_directory_that_cannot_be_written_keeps_no_row_from_perf_csv(tmp_path: Path) -> None:
+    run = spec(tmp_path)
+    (run.run_dir / APPENDING).mkdir(parents=True)
+    keeper = recorder(tmp_path)
+    assert record(keeper, run).saved
+    assert len(rows(tmp_path)) == 1
+    assert any(APPENDING in problem for problem in keeper.problems)
+
+
 KILLED = """
 import os, sys
 from pathlib import Path
