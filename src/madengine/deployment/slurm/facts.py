@@ -24,17 +24,18 @@ class Partition:
     """A partition. ``max_nodes`` and ``max_time`` (seconds) are None without a limit.
 
     ``nodes`` is how many it has, ``usable`` how many of these are not down or drained, ``gpus`` the most that one node
-    has, None when Slurm knows of no GPUs there.
+    has; both are None when nobody says. ``accounts`` are those that may use it, None for all.
     """
 
     name: str
     state: str = "UP"
     default: bool = False
     nodes: int = 0
-    usable: int = 0
+    usable: int | None = None
     max_nodes: int | None = None
     max_time: float | None = None
     gpus: int | None = None
+    accounts: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,15 @@ def cluster_facts(ask: Ask = ask_program, which: Callable[[str], str | None] = s
 
 
 def _partitions(ask: Ask) -> dict[str, Partition]:
-    shown = ask(["scontrol", "-o", "show", "partition"], None, LIMIT).stdout
-    sizes = _sizes(ask(["sinfo", "-h", "-o", "%R|%D|%T|%G"], None, LIMIT).stdout)
+    shown = ask(["scontrol", "-a", "-o", "show", "partition"], None, LIMIT).stdout
+    asked = ask(["sinfo", "-a", "-h", "-o", "%R|%D|%T|%G"], None, LIMIT)
+    sizes = _sizes(asked.stdout) if asked.exit_code == 0 else {}
     found = {}
     for line in shown.splitlines():
         words = dict(re.findall(r"(\w+)=(\S*)", line))
         name = words.get("PartitionName", "")
         if name:
-            usable, gpus = sizes.get(name, (0, None))
+            usable, gpus = sizes.get(name, (None, None))
             found[name] = Partition(
                 name,
                 words.get("State", "UP"),
@@ -92,20 +94,20 @@ def _partitions(ask: Ask) -> dict[str, Partition]:
                 _count(words.get("MaxNodes", "")),
                 limit_seconds(words.get("MaxTime", "")),
                 gpus,
+                _accounts(words.get("AllowAccounts", "")),
             )
     return found
 
 
-def _sizes(text: str) -> dict[str, tuple[int, int | None]]:
-    """Per partition, the nodes that can be used and the most GPUs of one node."""
-    found: dict[str, tuple[int, int | None]] = {}
+def _sizes(text: str) -> dict[str, tuple[int, int]]:
+    """Per partition, the nodes that can be used and the most GPUs of one node, of all types together."""
+    found: dict[str, tuple[int, int]] = {}
     for line in text.splitlines():
         name, count, state, gres = ([*line.split("|"), "", "", ""])[:4]
-        usable, gpus = found.get(name, (0, None))
+        usable, gpus = found.get(name, (0, 0))
         counts = [int(number) for number in re.findall(r"gpu(?::[^:,()]+)?:(\d+)", gres)]
         here = state.rstrip("*+~#$@!%^-").lower() in _USABLE
-        most = max([*counts, gpus or 0]) if counts else gpus
-        found[name] = (usable + (int(count) if here and count.isdecimal() else 0), most)
+        found[name] = (usable + (int(count) if here and count.isdecimal() else 0), max(sum(counts), gpus))
     return found
 
 
@@ -115,7 +117,7 @@ def _reservations(ask: Ask) -> frozenset[str] | None:
 
 
 def _features(ask: Ask) -> frozenset[str] | None:
-    done = ask(["sinfo", "-h", "-o", "%f"], None, LIMIT)
+    done = ask(["sinfo", "-a", "-h", "-o", "%f"], None, LIMIT)
     if done.exit_code != 0:
         return None
     return frozenset(
@@ -130,3 +132,7 @@ def _lines(ask: Ask, *argv: str) -> frozenset[str] | None:
 
 def _count(text: str) -> int | None:
     return int(text) if text.isdecimal() else None
+
+
+def _accounts(text: str) -> frozenset[str] | None:
+    return None if text in ("", "ALL") else frozenset(text.lower().split(","))

@@ -1,7 +1,8 @@
 """How one model's job is asked for: what people configured, over profiles, over presets - each value with its origin.
 
 The strongest first: ``deployment_config.slurm`` (the manifest with the user's context on top), the card's own ``slurm``
-block, the cluster profile, the vendor's preset, the built-in defaults. A null means "not given".
+block, the cluster profile, the vendor's preset, the built-in defaults, and the variables of sbatch that hold a site's
+defaults. A null means "not given".
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ OUTPUT_DIR = "./slurm_results"
 CONFIGURED = "manifest or context"
 CARD = "card"
 DEFAULT = "built-in default"
+_SITE_DEFAULTS = ("account", "constraint", "partition", "qos", "reservation")
 _INTERFACE_VARIABLES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
 
 
@@ -86,6 +88,7 @@ def slurm_options(
     presets += [built_in(KIND, gpu_vendor, f"preset for {gpu_vendor}")] if gpu_vendor else []
     defaults = built_in(KIND, "default", DEFAULT)
     layers = [(CONFIGURED, asked), (CARD, own), *((p.origin, p.values) for p in (*presets, defaults))]
+    layers += [(f"environment: {variable}", {key: environ[variable]}) for key, variable in _set_by_sites(environ)]
     if card.n_gpus == 0:
         layers.insert(2, ("card, which needs no GPU", {"gpus_per_node": 0}))
     values, origins = _merged(layers)
@@ -128,6 +131,12 @@ def place_of(options: SlurmOptions, card: ModelCard, deployment: Mapping[str, An
         elsewhere=True,
         provides=("SLURM_", "SLURMD_"),
     )
+
+
+def _set_by_sites(environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Options whose variables (sbatch(1), "INPUT ENVIRONMENT VARIABLES") hold defaults that sites tell users to set."""
+    names = ((key, f"SBATCH_{key.upper()}") for key in _SITE_DEFAULTS)
+    return [(key, variable) for key, variable in names if environ.get(variable)]
 
 
 def _block(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:

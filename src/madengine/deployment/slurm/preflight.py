@@ -43,7 +43,8 @@ def job_findings(options: SlurmOptions, facts: ClusterFacts) -> Iterator[Finding
     partition = _partition(options, facts)
     if partition is None:
         if facts.partitions:
-            yield from _named("partition", options.partition, facts.partitions)
+            for name in options.partition.split(","):  # of several Slurm itself chooses one that fits
+                yield from _named("partition", name, facts.partitions)
             if not options.partition:
                 names = ", ".join(sorted(facts.partitions)[:SHOWN])
                 yield Finding(
@@ -57,10 +58,13 @@ def _partition_findings(options: SlurmOptions, partition: Partition) -> Iterator
     subject = f"partition {partition.name}"
     if partition.state != "UP":
         yield Finding(subject, "problem", f"it is {partition.state}", "choose another one, or wait")
+    if partition.accounts is not None and options.account.lower() not in ("", *partition.accounts):
+        names = ", ".join(sorted(partition.accounts))
+        yield Finding(subject, "problem", f"it does not take the account {options.account!r}", f"it takes: {names}")
     if not options.nodelist:
         yield from _node_count(options, partition)
     limit = limit_seconds(options.time)
-    if options.time and limit is None and options.time.upper() not in ("UNLIMITED", "INFINITE"):
+    if options.time and limit is None and options.time.upper() not in ("0", "UNLIMITED", "INFINITE"):
         yield Finding(
             "time", "problem", f"{options.time!r} is no time limit", 'write "24:00:00", "2-00:00:00" or minutes'
         )
@@ -79,7 +83,7 @@ def _node_count(options: SlurmOptions, partition: Partition) -> Iterator[Finding
     wanted = f"{options.nodes} node{'s' if options.nodes != 1 else ''}"
     if options.nodes > most:
         yield Finding("nodes", "problem", f"{wanted}: {partition.name} gives at most {most}", f"ask for at most {most}")
-    elif options.nodes > partition.usable:
+    elif partition.usable is not None and options.nodes > partition.usable:
         yield Finding(
             "nodes",
             "warning",
@@ -90,16 +94,14 @@ def _node_count(options: SlurmOptions, partition: Partition) -> Iterator[Finding
 
 def _gpus(options: SlurmOptions, partition: Partition) -> Iterator[Finding]:
     """A count that nobody wrote down is no reason to refuse: the cluster may know its GPUs otherwise."""
-    if not options.gpus_per_node or options.skip_gpus_directive:
-        return
-    offered = partition.gpus or 0
-    if options.gpus_per_node <= offered:
+    offered = partition.gpus
+    if offered is None or options.gpus_per_node <= offered or options.skip_gpus_directive:
         return
     asked = options.origins.get("gpus_per_node") in (CONFIGURED, CARD)
     knows = f"at most {offered}" if offered else "none"
     yield Finding(
         "gpus_per_node",
-        "problem" if asked or partition.gpus is None else "warning",
+        "problem" if asked or not offered else "warning",
         f"{options.gpus_per_node} asked for, and Slurm knows {knows} on a node of {partition.name}",
         "set slurm.gpus_per_node, or slurm.skip_gpus_directive where the cluster hands out whole nodes",
     )
@@ -113,7 +115,7 @@ def _constraint(options: SlurmOptions, facts: ClusterFacts) -> Iterator[Finding]
 
 
 def _named(what: str, wanted: str, known: Collection[str] | None) -> Iterator[Finding]:
-    if not wanted or known is None or all(part in known for part in wanted.split(",")):
+    if not wanted or known is None or wanted.lower() in {name.lower() for name in known}:
         return
     close = difflib.get_close_matches(wanted, sorted(known), n=1)
     names = ", ".join(sorted(known)[:SHOWN]) or "none"
@@ -123,7 +125,7 @@ def _named(what: str, wanted: str, known: Collection[str] | None) -> Iterator[Fi
 
 def _partition(options: SlurmOptions, facts: ClusterFacts) -> Partition | None:
     if options.partition:
-        return facts.partitions.get(options.partition.split(",")[0])
+        return facts.partitions.get(options.partition)
     return next((partition for partition in facts.partitions.values() if partition.default), None)
 
 
@@ -132,9 +134,8 @@ def _offer(partition: Partition) -> str:
     limits += [f"at most {_shown_time(partition.max_time)}"] if partition.max_time else ["no time limit"]
     gpus = f", {partition.gpus} GPUs each" if partition.gpus else ""
     default = ", the default" if partition.default else ""
-    return (
-        f"{partition.state}, {partition.usable} of {partition.nodes} nodes usable{gpus}, {', '.join(limits)}{default}"
-    )
+    usable = "" if partition.usable is None else f"{partition.usable} of "
+    return f"{partition.state}, {usable}{partition.nodes} nodes usable{gpus}, {', '.join(limits)}{default}"
 
 
 def _shown_time(seconds: float) -> str:

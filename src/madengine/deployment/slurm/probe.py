@@ -61,12 +61,19 @@ def _argv(options: SlurmOptions, context: ProbeContext, token: Path) -> list[str
         *("srun", f"--immediate={PATIENCE}", "--nodes=1", "--ntasks=1", "--time=2", "--job-name=madengine-probe"),
         *(*given, *first, "--chdir=/", "bash", "-c", _script(), "probe"),
         *map(str, words),
+        *options.modules,
     ]
 
 
 @cache
 def _script() -> str:
     return (files("madengine.deployment") / "templates" / "slurm_probe.sh").read_text(encoding="utf-8")
+
+
+def _asked(context: ProbeContext) -> list[str]:
+    """What a node was asked to tell of."""
+    named = ["output_dir", "output_dir_writable", "package", "madengine", "engine"]
+    return [*named, "archives"] if context.archives else named
 
 
 def _judged(answers: dict[str, str], context: ProbeContext) -> Iterator[Finding]:
@@ -99,9 +106,13 @@ def _judged(answers: dict[str, str], context: ProbeContext) -> Iterator[Finding]
     bad = [(detail, remedy) for is_bad, detail, remedy in problems.values() if is_bad]
     for detail, remedy in bad:
         yield Finding(f"{WHERE} {host}", "problem", detail, remedy)
-    told = answers.get("madengine", "")
+    told = answers.get("madengine", "missing")
     if told not in ("missing", f"madengine {context.version}"):
         detail = f"{told or 'madengine'} is there, and this is {context.version}"
         yield Finding(f"{WHERE} {host}", "problem", detail, "install the same version on the nodes")
+    elif not bad and (silent := [name for name in _asked(context) if name not in answers]):
+        yield Finding(
+            f"{WHERE} {host}", "warning", f"it did not say anything of: {', '.join(silent)}", "look there by hand"
+        )
     elif not bad:
         yield Finding(f"{WHERE} {host}", "ok", "sees the same folders and the same madengine")

@@ -116,7 +116,7 @@ def limit_seconds(limit: str) -> float | None:
         return float(((int(days) * 24 + hours) * 60 + minutes) * 60 + seconds)
     if len(numbers) == 3:
         return float((numbers[0] * 60 + numbers[1]) * 60 + numbers[2])
-    return float(numbers[0] * 60 + (numbers[1] if len(numbers) == 2 else 0))
+    return float(numbers[0] * 60 + (numbers[1] if len(numbers) == 2 else 0)) or None  # 0 asks for no limit
 
 
 def _option(name: str, value: str) -> str:

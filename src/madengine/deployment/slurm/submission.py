@@ -22,8 +22,6 @@ from madengine.deployment.slurm.client import SlurmClient, Submission
 from madengine.deployment.slurm.layout import JOB_ID, JOB_LOG, JOB_SCRIPT, SUBMITTED
 
 _WHAT = "record of a submission"
-_SITE_DEFAULTS = ("ACCOUNT", "CONSTRAINT", "PARTITION", "QOS", "RESERVATION")
-_BEATS_SCRIPTS = "SBATCH_"
 
 
 @dataclass(frozen=True)
@@ -45,22 +43,13 @@ def submit_job(client: SlurmClient, run_dir: Path, environment: Mapping[str, str
 
     When the answer is lost the job may be there all the same: Slurm is asked for a job of that name.
     """
-    script = run_dir / JOB_SCRIPT
-    answer = client.submit(script, environment=heard_by_sbatch(environment, script.read_text()), after=after)
+    # sbatch lets its variables beat what stands in a script; those that hold a site's defaults are directives already.
+    heard = {name: value for name, value in environment.items() if not name.startswith("SBATCH_")}
+    answer = client.submit(run_dir / JOB_SCRIPT, environment=heard, after=after)
     if answer.unsure:
         found = client.find(run_dir.name)
         answer = Submission(found.value) if found.value else Submission(refusal=_unsure(answer.refusal))
     return _noted(run_dir, Submitted(answer.job_id, answer.refusal, time=_now()))
-
-
-def heard_by_sbatch(environment: Mapping[str, str], script: str) -> dict[str, str]:
-    """The environment of a submission without what would change the job behind the manifest's back.
-
-    sbatch(1) lets its variables (``SBATCH_TIMELIMIT``, ``SBATCH_EXPORT``, ...) beat what stands in a script. A few hold
-    defaults that sites tell their users to set; these are heard where the script asks for nothing of the kind.
-    """
-    heard = {f"{_BEATS_SCRIPTS}{name}" for name in _SITE_DEFAULTS if f"#SBATCH --{name.lower()}=" not in script}
-    return {name: value for name, value in environment.items() if not name.startswith(_BEATS_SCRIPTS) or name in heard}
 
 
 def start_inside(

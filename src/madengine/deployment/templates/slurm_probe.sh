@@ -1,6 +1,6 @@
 #!/bin/bash
 # What a compute node sees of what a run needs. Arguments: token file, output folder, package, madengine, engine,
-# folder of image archives (empty: none). Prints a line for each answer, name=value.
+# folder of image archives (empty: none), modules to load. Prints a line for each answer, name=value.
 set -u
 
 token=$1
@@ -9,6 +9,15 @@ package=$3
 madengine=$4
 engine=$5
 archives=$6
+shift 6
+
+if [ $# -gt 0 ]; then
+    for init in /etc/profile.d/lmod.sh /etc/profile.d/modules.sh /usr/share/modules/init/bash; do
+        # shellcheck source=/dev/null
+        if ! type module >/dev/null 2>&1 && [ -r "$init" ]; then . "$init"; fi
+    done
+    for name in "$@"; do module load "$name" >/dev/null 2>&1; done
+fi
 
 printf 'host=%s\n' "${SLURMD_NODENAME:-$(hostname)}"
 if [ -f "$token" ]; then printf 'output_dir=seen\n'; else printf 'output_dir=missing\n'; fi
@@ -16,7 +25,7 @@ if [ -w "$output_dir" ]; then printf 'output_dir_writable=yes\n'; else printf 'o
 if [ -d "$package" ]; then printf 'package=seen\n'; else printf 'package=missing\n'; fi
 [ -x "$madengine" ] || madengine=$(command -v madengine) || madengine=""
 if [ -n "$madengine" ]; then
-    printf 'madengine=%s\n' "$("$madengine" --version 2>&1 | head -n 1)"
+    printf 'madengine=%s\n' "$("$madengine" --version 2>&1 | grep -m 1 '^madengine ')"
 else
     printf 'madengine=missing\n'
 fi

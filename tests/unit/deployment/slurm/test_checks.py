@@ -56,7 +56,7 @@ def test_a_cluster_tells_what_it_offers() -> None:
     seen = facts()
     assert seen.partitions["debug"] == Partition("debug", "UP", True, 16, 14, None, None, 8)
     assert seen.partitions["limited"] == Partition("limited", "UP", False, 16, 16, 1, 60.0, 4)
-    assert seen.partitions["old"] == Partition("old", "DOWN", False, 2, 0, None, 172800.0, None)
+    assert seen.partitions["old"] == Partition("old", "DOWN", False, 2, 0, None, 172800.0, 0)
     assert (seen.accounts, seen.qos) == ({"bench", "root"}, {"normal", "high"})
     assert (seen.reservations, seen.features) == ({"maint"}, {"mi300x", "ib"})
 
@@ -89,6 +89,34 @@ def test_each_problem_is_one_line_with_its_remedy(wanted: dict[str, Any], said_s
     (problem,) = problems(**wanted)
     assert said_so in problem
     assert "\n" not in problem
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [{"account": "BENCH", "qos": "Normal"}, {"partition": "limited,debug"}, {"gpus_per_node": 8}, {"time": "0"}],
+)
+def test_what_slurm_would_take_is_not_refused(wanted: dict[str, Any]) -> None:
+    assert problems(**wanted) == []
+
+
+def test_a_list_of_partitions_has_to_hold_known_ones() -> None:
+    (problem,) = problems(partition="debug,ghost")
+    assert "no partition 'ghost'" in problem
+
+
+def test_a_partition_of_other_accounts_says_whose_it_is() -> None:
+    theirs = replace(facts(), partitions={"p": Partition("p", nodes=4, accounts=frozenset({"them"}))})
+    found = list(job_findings(replace(JOB, partition="p", account="bench"), theirs))
+    assert [(each.state, each.remedy) for each in found] == [("problem", "it takes: them")]
+    assert list(job_findings(replace(JOB, partition="p"), theirs)) == [], "the user's default account is not known"
+
+
+def test_without_sinfo_neither_nodes_nor_gpus_are_judged() -> None:
+    silent = cluster()
+    silent.answers["sinfo"] = said(stderr="sinfo: error", code=1)
+    seen = cluster_facts(silent, which=lambda name: name)
+    assert (seen.partitions["debug"].usable, seen.partitions["debug"].gpus) == (None, None)
+    assert list(job_findings(replace(JOB, nodes=16, gpus_per_node=99, constraint="x"), seen)) == []
 
 
 def test_nodes_that_are_named_are_not_counted() -> None:
@@ -184,6 +212,11 @@ def test_what_a_node_lacks_is_a_problem_with_a_remedy(tmp_path: Path, answers: d
     assert (found.subject, found.state) == ("compute node n1", "problem")
     assert detail in found.detail
     assert found.remedy
+
+
+def test_a_node_that_fell_silent_half_way_is_not_called_fine(tmp_path: Path) -> None:
+    (found,) = probed(tmp_path, said("host=n1\noutput_dir=seen\noutput_dir_writable=yes\npackage=seen\n", code=124))
+    assert (found.state, found.detail) == ("warning", "it did not say anything of: madengine, engine, archives")
 
 
 def test_no_free_node_is_no_problem(tmp_path: Path) -> None:

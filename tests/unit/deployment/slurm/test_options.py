@@ -60,6 +60,13 @@ def test_the_manifest_beats_the_card_beats_the_profile_beats_the_default(tmp_pat
     assert made.origins["env:OMP_NUM_THREADS"].startswith("profile c (")
 
 
+def test_variables_that_sites_tell_their_users_to_set_are_the_weakest() -> None:
+    site = {**NOWHERE, "SBATCH_ACCOUNT": "bench", "SBATCH_PARTITION": "site", "SBATCH_TIMELIMIT": "1"}
+    made = options({"partition": "mine"}, environ=site)
+    assert (made.partition, made.account, made.time) == ("mine", "bench", "24:00:00")
+    assert made.origins["account"] == "environment: SBATCH_ACCOUNT"
+
+
 def test_null_is_not_given() -> None:
     assert options({"partition": None, "time": None}, {"slurm": None}).time == "24:00:00"
 

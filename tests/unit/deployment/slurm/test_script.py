@@ -192,6 +192,7 @@ def test_no_secret_is_in_a_script(tmp_path: Path) -> None:
         ("2-01:30", 178200),
         ("1-00:00:01", 86401),
         ("UNLIMITED", None),
+        ("0", None),
         ("", None),
         ("soon", None),
     ],

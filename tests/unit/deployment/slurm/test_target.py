@@ -106,7 +106,7 @@ def test_variables_that_would_beat_the_script_are_not_handed_to_sbatch(tmp_path:
     }
     target._workshop = replace(target._workshop, inherited=given)
     submitted(target, run_spec(tmp_path))
-    assert cluster.slurm.environments[0] == {"SBATCH_ACCOUNT": "bench", "A": "b"}
+    assert cluster.slurm.environments[0] == {"A": "b"}
 
 
 def test_a_run_is_followed_to_its_end(tmp_path: Path) -> None:
