@@ -36,7 +36,7 @@ def cancel(*, runs: Sequence[str], every: bool, as_json: bool) -> int:
 
     if bool(runs) == every:
         raise ConfigurationError("say which runs to end", hint="name them, or pass --all")
-    found = open_runs(Path.cwd()) if every else named_runs(runs, Path.cwd())
+    found = open_runs(Path.cwd(), views.warn) if every else named_runs(runs, Path.cwd())
     told = cancel_all(found, dict(os.environ))
     if as_json:
         keys = ("run_id", "model", "outcome", "detail")

@@ -63,7 +63,10 @@ def carry_out(
     from madengine.reporting.perf_entry import perf_files
     from madengine.verdict.exit_code import exit_code_for
 
-    found = named_runs(words, Path.cwd()) if words else open_runs(Path.cwd())
+    unreadable: list[str] = []
+    found = named_runs(words, Path.cwd()) if words else open_runs(Path.cwd(), unreadable.append)
+    for reason in unreadable:
+        views.warn(reason)
     if not found:
         views.say("nothing to collect: every run of this folder is recorded")
         if as_json:
@@ -75,13 +78,13 @@ def carry_out(
         report = collect_all(found, target, recorder, JobNarrator(), interruptions, patience=patience)
         recorder.finish()
     exit_code = exit_code_for(report.verdicts, strict=strict, interrupted=report.interrupted, goes_on=bool(report.left))
-    perf_csv = perf_files(Path(found[0].order.directory or Path.cwd())).perf_csv
+    perf_csv = recorder.perf_csv or perf_files(Path(found[0].order.directory or Path.cwd())).perf_csv
     return tell(
         report,
         perf_csv,
         exit_code,
-        remarks=recorder.remarks,
-        problems=recorder.problems,
+        remarks=recorder.all_remarks,
+        problems=recorder.all_problems,
         as_json=as_json,
         verbose=verbose,
     )

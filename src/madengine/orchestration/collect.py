@@ -54,7 +54,11 @@ def collect_all(
     flight = Flight([run.spec for run in runs], target, recorder, narrator)
     before = []
     for number, run in enumerate(runs, start=1):
-        done = read_recorded(run.run_dir)
+        try:
+            done = read_recorded(run.run_dir)
+        except MADEngineError as error:
+            recorder.problems.append(str(error))
+            continue
         if done is not None:
             before.append(done.as_finished(run.spec))
         else:
@@ -76,18 +80,23 @@ class CollectingRecorder:
     def __init__(self, command: tuple[str, ...]) -> None:
         self._command = command
         self._recorders: dict[str, OnceRecorder] = {}
-        self._remarks: list[str] = []
-        self._problems: list[str] = []
+        self.remarks: list[str] = []
+        self.problems: list[str] = []
 
     @property
-    def problems(self) -> list[str]:
-        """What could not be written."""
-        return self._problems + [problem for each in self._recorders.values() for problem in each.problems]
+    def all_problems(self) -> list[str]:
+        """What could not be written or understood."""
+        return self.problems + [problem for each in self._recorders.values() for problem in each.problems]
 
     @property
-    def remarks(self) -> list[str]:
+    def all_remarks(self) -> list[str]:
         """What else is worth a word."""
-        return self._remarks + [remark for each in self._recorders.values() for remark in each.remarks]
+        return self.remarks + [remark for each in self._recorders.values() for remark in each.remarks]
+
+    @property
+    def perf_csv(self) -> Path | None:
+        """The file that rows went to; of several the first, None when there is none."""
+        return next((each.files.perf_csv for each in self._recorders.values()), None)
 
     def resume(self, run: FoundRun) -> None:
         """Take a run up where its command left it."""
@@ -124,7 +133,7 @@ class CollectingRecorder:
                 if recorded:
                     write_entries(files, recorded)
             except MADEngineError as error:
-                self._problems.append(str(error))
+                self.problems.append(str(error))
 
     def _folder(self, run: FoundRun) -> Path:
         """Where the run was submitted, or here when that folder is gone."""
@@ -132,7 +141,7 @@ class CollectingRecorder:
         if run.order.directory and folder.is_dir():
             return folder
         here = Path.cwd()
-        self._remarks.append(f"{folder}, where {run.order.run_id} was submitted, is gone: its rows go to {here}")
+        self.remarks.append(f"{folder}, where {run.order.run_id} was submitted, is gone: its rows go to {here}")
         return here
 
 

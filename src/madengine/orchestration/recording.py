@@ -9,6 +9,7 @@ those rows stand behind that length, and appends them only when they do not.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,8 @@ from typing import Any
 from madengine.core.documents import load_json
 from madengine.core.errors import MADEngineError
 from madengine.core.files import locked, write_atomic
+from madengine.core.redact import Redactor
+from madengine.core.redact_values import without_secrets_in
 from madengine.deployment.base import Observed
 from madengine.execution.spec import RunSpec
 from madengine.orchestration.recorder import FileRecorder
@@ -57,6 +60,8 @@ class Recorded:
 class OnceRecorder(FileRecorder):
     """A recorder (``orchestration.recorder``) that adds nothing for a run elsewhere that is recorded already."""
 
+    _closing: Evidence | None = None
+
     def resume(self, spec: RunSpec, record: RunRecord) -> None:
         """Take up a run that another command began; ``record`` is what it wrote of the run then."""
         self._records[spec.run_id] = record
@@ -78,6 +83,11 @@ class OnceRecorder(FileRecorder):
         done = read_recorded(spec.run_dir)
         if done is not None:
             return done.as_finished(spec)
+        evidence = without_secrets_in(evidence, Redactor(spec.hidden))
+        appended = _evidence_of_appended_rows(spec.run_dir, self._facts.files.perf_csv)
+        if appended is not None:  # what perf.csv holds is what the run came to
+            evidence, verdict = appended, judge(appended)
+        self._closing = evidence
         finished = super().closed(spec, evidence, verdict, observed)
         if finished.saved:
             self._attempt(lambda: _write_recorded(finished))
@@ -89,10 +99,11 @@ class OnceRecorder(FileRecorder):
             return super()._append(spec, rows, configs)
         perf_csv = self._facts.files.perf_csv
         values = [row.values for row in rows]
-        if _stand_there(spec.run_dir, perf_csv):
+        if _evidence_of_appended_rows(spec.run_dir, perf_csv) is not None:
             self.remarks.append(f"{spec.card.name}: its rows were in {perf_csv.name} already")
             return None
-        intent = {"perf_csv": str(perf_csv), "size": _size(perf_csv), "header": _header(perf_csv), "rows": values}
+        told = to_json(self._closing) if self._closing is not None else None
+        intent = {"size": _size(perf_csv), "header": _header(perf_csv), "rows": values, "evidence": told}
         # A run directory on a full disk keeps no row from perf.csv: that one could be doubled is the lesser evil.
         self._attempt(lambda: write_atomic(spec.run_dir / APPENDING, json.dumps(intent, indent=1) + "\n"))
         return super()._append(spec, rows, configs)
@@ -129,18 +140,24 @@ def _write_recorded(run: FinishedRun) -> None:
     write_atomic(run.spec.run_dir / RECORDED, json.dumps(document, indent=1) + "\n")
 
 
-def _stand_there(run_dir: Path, perf_csv: Path) -> bool:
-    """Whether rows that somebody was about to append are in perf.csv."""
+def _evidence_of_appended_rows(run_dir: Path, perf_csv: Path) -> Evidence | None:
+    """The evidence that rows come from which somebody was about to append, when they are in perf.csv."""
+    path = run_dir / APPENDING
     try:
-        intent = load_json(run_dir / APPENDING, what="note of rows to be appended")
-        rows, size, header = intent["rows"], int(intent["size"]), str(intent["header"])
-    except (MADEngineError, KeyError, TypeError, ValueError):
-        return False
+        intent = load_json(path, what="note of rows to be appended")
+        if _stand_there(intent["rows"], int(intent["size"]), str(intent["header"]), perf_csv):
+            return from_json(intent["evidence"], source=str(path))
+    except (MADEngineError, KeyError, TypeError, ValueError, AttributeError, OSError, csv.Error):
+        return None
+    return None
+
+
+def _stand_there(rows: Sequence[Mapping[str, Any]], size: int, header: str, perf_csv: Path) -> bool:
     if not rows or not perf_csv.is_file():
         return False
-    # A header that got more columns moved all that stands behind it.
-    start = size if header and header == _header(perf_csv) else 0
-    found = _rows_behind(perf_csv, start)
+    # A header that got more columns moved all that stands behind it, and a file that was cut begins anew.
+    unmoved = header and header == _header(perf_csv) and _size(perf_csv) >= size
+    found = _rows_behind(perf_csv, size if unmoved else 0)
     return all(any(_is_row(row, there) for there in found) for row in rows)
 
 
@@ -148,8 +165,8 @@ def _rows_behind(perf_csv: Path, start: int) -> list[dict[str, str]]:
     with perf_csv.open("rb") as file:
         names = next(csv.reader([file.readline().decode("utf-8-sig", "replace")]), [])
         file.seek(max(start, file.tell()))
-        lines = file.read().decode("utf-8", "replace").splitlines(keepends=True)
-    return [dict(zip(names, cells, strict=False)) for cells in csv.reader(lines)]
+        text = io.StringIO(file.read().decode("utf-8", "replace"), newline="")  # other line ends are data
+    return [dict(zip(names, cells, strict=False)) for cells in csv.reader(text)]
 
 
 def _is_row(row: Mapping[str, Any], there: Mapping[str, str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from madengine.orchestration.scripts import script_plan
 
 FOLDERS = ("runs", "slurm_results")
 JOB_RECORD = "submitted.json"
+JOB_ID = "job_id"
 SHOWN = 5
 
 
@@ -48,16 +49,19 @@ def named_runs(words: Sequence[str], folder: Path) -> list[FoundRun]:
     return [read_run(run_dir) for run_dir in found]
 
 
-def open_runs(folder: Path) -> list[FoundRun]:
-    """All runs of ``folder`` that are not recorded, oldest first. A directory that cannot be understood is left out."""
+def open_runs(folder: Path, note: Callable[[str], object] = str) -> list[FoundRun]:
+    """All runs of ``folder`` that are not recorded, oldest first.
+
+    A directory that cannot be understood is left out, and ``note`` is told why.
+    """
     found = []
     for run_dir in run_directories(folder):
         if (run_dir / RECORDED).exists():
             continue
         try:
             found.append(read_run(run_dir))
-        except MADEngineError:
-            continue
+        except MADEngineError as error:
+            note(f"left out: {error}")
     return found
 
 
@@ -107,8 +111,16 @@ def _job_of(run_dir: Path) -> str:
     try:
         document = load_json(run_dir / JOB_RECORD, what="record of a submission")
     except MADEngineError:
-        return ""
+        return _own_word(run_dir)
     return str(document.get("job_id") or "") if isinstance(document, dict) else ""
+
+
+def _own_word(run_dir: Path) -> str:
+    """The id that the job itself left, when its submitter did not live to write it down."""
+    try:
+        return (run_dir / JOB_ID).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def _spec(run_dir: Path, order: JobOrder, manifest: BuildManifest) -> RunSpec:

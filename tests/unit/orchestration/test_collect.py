@@ -136,7 +136,7 @@ def test_a_run_is_collected_and_recorded_where_it_was_submitted(here: Path, monk
     monkeypatch.chdir(here / "elsewhere")
     report, recorder = collected([run], Cluster(ends_after=3))
     assert [each.verdict.outcome for each in report.runs] == [Outcome.SUCCESS]
-    assert (recorder.problems, recorder.remarks) == ([], [])
+    assert (recorder.all_problems, recorder.all_remarks) == ([], [])
     (row,) = rows(here)
     assert (row["model"], row["performance"], row["machine_name"], row["nnodes"]) == ("m", "1.5", "n1,n2", "2")
     assert (row["deployment_type"], row["test_duration"]) == ("slurm", "3.0")

@@ -111,6 +111,31 @@ def test_a_run_directory_that_cannot_be_written_keeps_no_row_from_perf_csv(tmp_p
     assert any(APPENDING in problem for problem in keeper.problems)
 
 
+def test_what_perf_csv_holds_is_what_the_run_came_to(tmp_path: Path) -> None:
+    run = spec(tmp_path)
+    record(recorder(tmp_path), run)
+    (run.run_dir / RECORDED).unlink()
+    lost = Evidence("r1", nodes=(NodeReport(0, "n1", 3),))
+    assert record(recorder(tmp_path), run, lost).verdict.outcome is Outcome.SUCCESS
+    assert [row["performance"] for row in rows(tmp_path)] == ["12.5"]
+
+
+def test_cells_with_line_ends_of_other_kinds_are_recognised(tmp_path: Path) -> None:
+    run = spec(tmp_path)
+    odd = Evidence("r1", measurements=(Measurement(1.0, "a\u2028b\x0cc"),), nodes=(NodeReport(0, "n1", 0),))
+    record(recorder(tmp_path), run, odd)
+    (run.run_dir / RECORDED).unlink()
+    record(recorder(tmp_path), run, odd)
+    assert len((tmp_path / "perf.csv").read_bytes().split(b"\n")) == 3
+
+
+def test_no_secret_is_in_what_is_recorded(tmp_path: Path) -> None:
+    run = spec(tmp_path, secrets={"HF_TOKEN": "canary-7f3a9e"})
+    seen = Evidence("r1", nodes=(NodeReport(0, "n1", 1, "canary-7f3a9e"),), notes=("canary-7f3a9e",))
+    record(recorder(tmp_path), run, seen)
+    assert not [path for path in run.run_dir.rglob("*") if path.is_file() and b"canary-7f3a9e" in path.read_bytes()]
+
+
 KILLED = """
 import os, sys
 from pathlib import Path

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -29,7 +31,7 @@ _UNKNOWN_JOB = "Invalid job id specified"
 _NO_ACCOUNTING = "accounting storage is disabled"
 _QUEUE_FIELDS = ("JobID", "State", "RestartCnt", "TimeUsed", "Reason", "NodeList")
 _QUEUE_FORMAT = ",".join(f"{name}:|" for name in _QUEUE_FIELDS)
-_ACCOUNTING_FORMAT = "jobidraw,state,exitcode,derivedexitcode,reason"
+_ACCOUNTING_FORMAT = "jobidraw,state,exitcode,derivedexitcode,end,reason"
 _LOST_ANSWERS = ("unable to contact", "timed out", "connection refused", "zero bytes", "communication")
 
 
@@ -164,12 +166,21 @@ def _records(text: str) -> dict[str, tuple[AccountingRecord, ...]]:
     found: dict[str, list[AccountingRecord]] = {}
     for line in text.splitlines():
         cells = line.split("|")
-        if len(cells) < 5:
+        if len(cells) < 6:
             continue
         job_id, _, step = cells[0].partition(".")
-        reason = _reason("|".join(cells[4:]))
-        found.setdefault(job_id, []).append(AccountingRecord(step, cells[1], cells[2], cells[3], reason))
+        reason = _reason("|".join(cells[5:]))
+        record = AccountingRecord(step, cells[1], cells[2], cells[3], reason, _seconds_since(cells[4]))
+        found.setdefault(job_id, []).append(record)
     return {job_id: tuple(records) for job_id, records in found.items()}
+
+
+def _seconds_since(moment: str) -> float | None:
+    """How long ago a moment was, as Slurm writes it in this machine's time."""
+    try:
+        return max(0.0, time.time() - datetime.fromisoformat(moment).timestamp())
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _ids(text: str) -> list[str]:

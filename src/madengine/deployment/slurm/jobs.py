@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from madengine.deployment.base import Handle, Progress, RunState
@@ -17,6 +18,7 @@ from madengine.deployment.slurm.submission import Submitted, find_submitted
 from madengine.deployment.slurm.watch import Awaited, JobWatch, with_exit_code
 from madengine.verdict.evidence import Evidence, Interruption, InterruptionKind, SchedulerReport
 
+SEARCH = 5.0  # seconds between two questions which job a run is
 _TAIL = 4096  # bytes of the job's log that are looked at
 
 
@@ -30,11 +32,13 @@ class Job:
         self.submitted = submitted
         self.watch: JobWatch | None = None
         self._inside_over_at: float | None = None
+        self._next_search = -math.inf
 
     def locate(self, client: SlurmClient, now: float) -> None:
         """Find out which job it is, if that is not known yet."""
-        if self.submitted is None:
+        if self.submitted is None and now >= self._next_search:
             self.submitted = find_submitted(client, self.handle.run_dir)
+            self._next_search = now + SEARCH
         if self.watch is None and self.submitted is not None and self.submitted.job_id:
             order = self.order
             awaited = Awaited(order.reporters, order.marker_grace, order.pending_timeout)
@@ -63,7 +67,7 @@ class Job:
     def progress(self, now: float) -> Progress:
         """Where the run stands, for people."""
         if self.submitted is None:
-            return Progress(remark="Slurm was not asked yet which job it is")
+            return Progress(remark="Slurm does not say yet which job it is")
         if self.watch is None:
             return Progress(state="REFUSED", remark=self.submitted.refusal)
         if self.submitted.carrier is not None:

@@ -78,13 +78,17 @@ class QueueEntry:
 
 @dataclass(frozen=True)
 class AccountingRecord:
-    """A line of ``sacct``: the job itself (``step`` is empty) or one of its steps (``batch``, ``extern``, ``0``)."""
+    """A line of ``sacct``: the job itself (``step`` is empty) or one of its steps (``batch``, ``extern``, ``0``).
+
+    ``ended_ago`` is how many seconds ago it ended, None when that is not known.
+    """
 
     step: str
     state: str
     exit_code: str = ""
     derived_exit_code: str = ""
     reason: str = ""
+    ended_ago: float | None = None
 
 
 def normal(state: str) -> str:

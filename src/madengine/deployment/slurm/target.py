@@ -140,8 +140,11 @@ class SlurmTarget:
         """End the run and note who did it; a run that has ended stays as it is. Raises ``ExecutionError``."""
         job = self._job(handle)
         self._look([handle])
-        if job.state(self._clock()) is not RunState.ENDED:
-            self._end(job, by_this_user())
+        if job.state(self._clock()) is RunState.ENDED or (job.watch is not None and job.watch.job_has_ended):
+            return
+        if job.watch is None:
+            raise ExecutionError("Slurm does not say which job this run is: it may be about to be submitted")
+        self._end(job, by_this_user())
 
     def _look(self, handles: Sequence[Handle], *, ask: bool = True) -> dict[str, RunState]:
         """Look at the markers, ask Slurm for all jobs that it is time for, and end those that never start."""
@@ -189,7 +192,7 @@ class SlurmTarget:
                 self._end(job, Interruption(kind, reason))
 
     def _end(self, job: Job, why: Interruption) -> None:
-        note_cancellation(job.handle.run_dir, why)
+        """End it, and then say so: what could not be cancelled was not."""
         submitted = job.submitted
         if submitted is not None and submitted.carrier is not None:
             submitted.carrier.end()
@@ -197,6 +200,7 @@ class SlurmTarget:
             trouble = self._client.cancel(submitted.job_id)
             if trouble:
                 raise ExecutionError(f"job {submitted.job_id} could not be cancelled: {trouble}")
+        note_cancellation(job.handle.run_dir, why)
 
     def _furnish(self, spec: RunSpec, rendering: Rendering) -> None:
         """Everything that the job needs, in its run directory. Raises ``MADEngineError`` or ``OSError``."""

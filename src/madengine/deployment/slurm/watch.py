@@ -58,6 +58,11 @@ class JobWatch:
         """How often the job was requeued, None as long as nobody said."""
         return self.entry.restarts if self.entry else None
 
+    @property
+    def job_has_ended(self) -> bool:
+        """Whether Slurm has said that the job is over, however much there still is to wait for."""
+        return self._ended_at is not None
+
     def is_due(self, now: float) -> bool:
         """Whether the controller should be asked now."""
         return now >= self._next_look
@@ -96,6 +101,9 @@ class JobWatch:
     def saw_accounting(self, now: float, records: Sequence[AccountingRecord]) -> None:
         """The accounting answered, with nothing when it has not heard of the job yet."""
         self.records = tuple(records)
+        ages = [record.ended_ago for record in records if record.step == "" and record.ended_ago is not None]
+        if self._ended_at is not None and ages and has_ended(records):
+            self._ended_at = min(self._ended_at, now - ages[0])  # it may have ended long before this process looked
         self._accounting_failures = 0
         self._next_accounting = now + FIRST_LOOK
 

@@ -20,8 +20,9 @@ SQUEUE = (
     "7|COMPLETED|1|1-02:03:04|None|node[3-4]|\n"
 )
 SACCT = (
-    "5|FAILED|3:0|3:0|None\n5.batch|FAILED|3:0||\n5.0|FAILED|3:0||\n"
-    "6|CANCELLED by 0|0:0|0:0|None\n7|COMPLETED|0:0|5:0|None\n7.batch|COMPLETED|0:0||\n7.0|FAILED|5:0||\n"
+    "5|FAILED|3:0|3:0|2020-12-01T11:03:05|None\n5.batch|FAILED|3:0||Unknown|\n5.0|FAILED|3:0||Unknown|\n"
+    "6|CANCELLED by 0|0:0|0:0|Unknown|None\n7|COMPLETED|0:0|5:0|Unknown|None\n"
+    "7.batch|COMPLETED|0:0||Unknown|\n7.0|FAILED|5:0||Unknown|\n"
 )
 SCONTROL = (
     'JobId=2 JobName=a b"c#d JobState=FAILED UserId=root(0) JobState=COMPLETED Reason=None Dependency=(null) Requeue=1 '

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,10 @@ def test_the_accounting_tells_of_jobs_and_their_steps() -> None:
     here, _ = client(sacct=said(SACCT))
     answer = here.accounting(["5", "6", "7"])
     assert answer.value is not None
-    assert answer.value["5"][0] == AccountingRecord("", "FAILED", "3:0", "3:0")
+    job, batch, _ = answer.value["5"]
+    assert replace(job, ended_ago=None) == AccountingRecord("", "FAILED", "3:0", "3:0")
+    assert job.ended_ago is not None and job.ended_ago > 3600
+    assert batch.ended_ago is None
     assert [record.step for record in answer.value["7"]] == ["", "batch", "0"]
     assert answer.value["6"][0].state == "CANCELLED by 0"
 

@@ -144,7 +144,7 @@ def test_a_directory_is_enough_to_go_on_from_another_process(tmp_path: Path) -> 
     run = run_spec(tmp_path)
     handle = submitted(cluster.target(tmp_path, nodes=2), run)
     other = cluster.target(tmp_path)
-    cluster.state, cluster.accounting = "CANCELLED", said("7|CANCELLED by 0|0:0|0:0|None\n")
+    cluster.state, cluster.accounting = "CANCELLED", said("7|CANCELLED by 0|0:0|0:0|Unknown|None\n")
     assert state(other, handle) is RunState.RUNNING
     cluster.now += 31
     assert state(other, handle, patience=5) is RunState.ENDED
@@ -176,6 +176,7 @@ def test_a_run_that_nobody_submitted_is_refused_once_its_submitter_is_dead(tmp_p
     other = cluster.target(tmp_path)
     assert state(other, handle) is RunState.PENDING, "this process may be about to submit it"
     replace(Carrier.this_process(), started=1).write(run.run_dir)
+    cluster.now += 5
     assert state(other, handle) is RunState.ENDED
     interruption = other.collect(handle).interruption
     assert interruption is not None and "was never submitted" in interruption.detail
@@ -247,6 +248,40 @@ def test_a_cancel_that_slurm_does_not_take_is_an_error(tmp_path: Path) -> None:
     handle = submitted(target, run_spec(tmp_path))
     with pytest.raises(ExecutionError, match="permission denied"):
         target.cancel(handle)
+    assert target.collect(handle).interruption is None
+
+
+def test_a_job_that_has_ended_is_not_claimed_by_a_cancel(tmp_path: Path) -> None:
+    cluster = Cluster()
+    target = cluster.target(tmp_path)
+    handle = submitted(target, run_spec(tmp_path))
+    cluster.state = "NODE_FAIL"
+    target.cancel(handle)
+    assert cluster.slurm.count("scancel") == 0
+    assert target.collect(handle).interruption is None
+
+
+def test_a_run_that_nobody_can_find_is_not_said_to_be_cancelled(tmp_path: Path) -> None:
+    cluster = Cluster()
+    run = run_spec(tmp_path)
+    handle = submitted(cluster.target(tmp_path), run)
+    (run.run_dir / "submitted.json").unlink()
+    cluster.squeue = said(stderr=CANNOT_CONNECT, code=1)
+    other = cluster.target(tmp_path)
+    with pytest.raises(ExecutionError, match="which job this run is"):
+        other.cancel(handle)
+    assert not (run.run_dir / "cancelled.json").exists()
+    asked = cluster.slurm.count("squeue")
+    other.poll([handle], 1.0)
+    assert cluster.slurm.count("squeue") == asked, "it is not asked again at once"
+
+
+def test_a_job_that_ended_long_ago_is_not_waited_for(tmp_path: Path) -> None:
+    cluster = Cluster()
+    run = run_spec(tmp_path)
+    handle = submitted(cluster.target(tmp_path), run)
+    cluster.state, cluster.accounting = "FAILED", said("7|FAILED|1:0|1:0|2020-01-01T00:00:00|None\n")
+    assert state(cluster.target(tmp_path), handle) is RunState.ENDED
 
 
 def test_an_ended_run_is_not_cancelled(tmp_path: Path) -> None:
