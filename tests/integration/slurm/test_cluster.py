@@ -8,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
+from tests.integration.slurm.desk import FAR_FROM_FAULTS
 from tests.services.cluster import Cluster
 
+AWAY = f"--exclude={FAR_FROM_FAULTS}"  # other tests make nodes fail at the same time
 PATIENCE = 90.0  # seconds for anything that a cluster does
 NOT_OVER = ("RUNNING", "PENDING", "COMPLETING", "")
 SCRIPT_WITHOUT_AN_END = "srun sleep 600"
@@ -72,17 +74,17 @@ ENDINGS = (
 
 @pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.name)
 def test_the_accounting_knows_how_a_job_ended(ending: Ending, slurm_cluster: Cluster) -> None:
-    assert accounted(slurm_cluster, submitted(slurm_cluster, ending.script, *ending.options)) == ending.said
+    assert accounted(slurm_cluster, submitted(slurm_cluster, ending.script, AWAY, *ending.options)) == ending.said
 
 
 def test_a_task_runs_on_each_of_two_nodes(slurm_cluster: Cluster) -> None:
-    done = command(slurm_cluster, "srun", "-N2", "-n2", "printenv", "SLURMD_NODENAME")
+    done = command(slurm_cluster, "srun", AWAY, "-N2", "-n2", "printenv", "SLURMD_NODENAME")
     assert done.returncode == 0, done.stderr
     assert len(set(done.stdout.split())) == 2
 
 
 def test_gpus_are_granted_on_each_node(slurm_cluster: Cluster) -> None:
-    done = command(slurm_cluster, "srun", "-N2", "-n2", "--gres=gpu:3", "printenv", "SLURM_GPUS_ON_NODE")
+    done = command(slurm_cluster, "srun", AWAY, "-N2", "-n2", "--gres=gpu:3", "printenv", "SLURM_GPUS_ON_NODE")
     assert done.stdout.split() == ["3", "3"], done.stderr
 
 
