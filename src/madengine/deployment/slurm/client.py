@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 QUESTION_LIMIT = 10.0  # seconds for an answer
 SUBMIT_LIMIT = 120.0  # sbatch waits that long for a controller that is busy
-_FOR_PEOPLE = ("SQUEUE_", "SACCT_", "SINFO_", "SLURM_TIME_FORMAT")
+_FOR_PEOPLE = ("SCANCEL_", "SQUEUE_", "SACCT_", "SINFO_", "SLURM_TIME_FORMAT")
 _UNKNOWN_JOB = "Invalid job id specified"
 _NO_ACCOUNTING = "accounting storage is disabled"
 _QUEUE_FIELDS = ("JobID", "State", "RestartCnt", "TimeUsed", "Reason", "NodeList")
@@ -70,17 +70,18 @@ class SlurmClient:
         """Hand a job script to ``sbatch``; with ``after`` it begins when that job has ended, however it ended."""
         dependency = [f"--dependency=afterany:{after}"] if after else []
         done = self._ask(["sbatch", "--parsable", *dependency, str(script)], environment, SUBMIT_LIMIT)
-        job_id = done.stdout.strip().partition(";")[0]
+        job_id = done.stdout.strip().rpartition("\n")[2].partition(";")[0]
         if done.exit_code == 0 and job_id.isascii() and job_id.isdecimal():
             return Submission(job_id)
         said = _said(done) or f"sbatch exited {done.exit_code}"
-        lost = done.timed_out or any(words in said.lower() for words in _LOST_ANSWERS)
+        ended_oddly = done.exit_code == 0 or done.exit_code > 128
+        lost = done.timed_out or ended_oddly or any(words in said.lower() for words in _LOST_ANSWERS)
         return Submission(refusal=said, unsure=lost)
 
     def queue(self, job_ids: Sequence[str]) -> Answer[Mapping[str, QueueEntry]]:
         """The jobs that the controller knows, by id; ended ones stay known for ``MinJobAge``."""
         listed = ",".join(job_ids)
-        done = self._ask(["squeue", "-h", "-t", "all", "-j", listed, "-O", _QUEUE_FORMAT], None, QUESTION_LIMIT)
+        done = self._ask(["squeue", "-a", "-h", "-t", "all", "-j", listed, "-O", _QUEUE_FORMAT], None, QUESTION_LIMIT)
         if done.exit_code == 0:
             return Answer({entry.job_id: entry for entry in map(_queue_entry, done.stdout.splitlines()) if entry})
         return Answer({}) if _UNKNOWN_JOB in done.stderr else Answer(trouble=_trouble(done))
@@ -107,7 +108,7 @@ class SlurmClient:
 
     def find(self, name: str) -> Answer[str]:
         """The id of the newest job of that name: of the queue, else of the accounting; empty when there is none."""
-        done = self._ask(["squeue", "-h", "-t", "all", "--name", name, "-O", "JobID:|"], None, QUESTION_LIMIT)
+        done = self._ask(["squeue", "-a", "-h", "-t", "all", "--name", name, "-O", "JobID:|"], None, QUESTION_LIMIT)
         if done.exit_code != 0:
             return Answer(trouble=_trouble(done))
         if found := _ids(done.stdout):

@@ -113,8 +113,9 @@ def never_starts(reason: str) -> bool:
 
 
 def has_ended(records: Sequence[AccountingRecord] | None) -> bool:
-    """Whether the accounting has the job's last word."""
-    return any(record.step == "" and is_final(record.state) for record in records or ())
+    """Whether the accounting has the job's last word: a database that comes back tells of steps later than of jobs."""
+    told = records or ()
+    return any(record.step == "" for record in told) and all(is_final(record.state) for record in told)
 
 
 def scheduler_report(records: Sequence[AccountingRecord] | None, entry: QueueEntry | None = None) -> SchedulerReport:

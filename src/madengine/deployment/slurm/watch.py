@@ -85,7 +85,9 @@ class JobWatch:
             if is_final(entry.state):
                 self._ended(now)
             else:
-                self._ended_at = None
+                self._ended_at = self.records = None  # what an earlier attempt came to is not its end
+        if entry is not None and before is not None and _is_pending(entry) and not _is_pending(before):
+            self._begun = now  # it waits anew
         changed = before is None or entry is None or (before.state, before.reason) != (entry.state, entry.reason)
         self._interval = FIRST_LOOK if changed else min(self._interval * GROWTH, SLOWEST_LOOK)
         self._schedule(now)
@@ -197,8 +199,12 @@ class JobWatch:
         return "ended; waiting for the accounting"
 
 
+def _is_pending(entry: QueueEntry) -> bool:
+    return normal(entry.state) == "PENDING"
+
+
 def _waits_for_ever(entry: QueueEntry) -> bool:
-    return normal(entry.state) == "PENDING" and never_starts(entry.reason)
+    return _is_pending(entry) and never_starts(entry.reason)
 
 
 def with_exit_code(entry: QueueEntry, told: QueueEntry) -> QueueEntry:

@@ -45,7 +45,9 @@ def client(**answers: Completed) -> tuple[SlurmClient, Slurm]:
             Submission(refusal="sbatch: error: Unable to contact slurm controller", unsure=True),
         ),
         (said(code=124, timed_out=True), Submission(refusal="sbatch exited 124", unsure=True)),
-        (said("nonsense"), Submission(refusal="sbatch exited 0")),
+        (said("welcome to this site\n4711\n"), Submission("4711")),
+        (said("nonsense"), Submission(refusal="sbatch exited 0", unsure=True)),
+        (said(code=130), Submission(refusal="sbatch exited 130", unsure=True)),
         (said(stderr="sbatch: not found", code=127), Submission(refusal="sbatch: not found")),
     ],
 )

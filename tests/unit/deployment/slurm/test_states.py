@@ -123,6 +123,12 @@ def test_without_a_last_word_of_the_accounting_the_controllers_counts(seen: tupl
     assert not has_ended(seen)
 
 
+def test_a_job_whose_steps_still_run_in_the_accounting_has_no_last_word_there() -> None:
+    seen = records((JOB, "COMPLETED", "0:0"), (BATCH, "RUNNING", "0:0"))
+    assert not has_ended(seen)
+    assert scheduler_report(seen, QueueEntry("1", "COMPLETED", exit_code="0:0")).success
+
+
 def test_the_controllers_exit_code_of_the_same_end_is_the_truer() -> None:
     """sacct shows 137 as 9 (recorded with Slurm 22.05.8)."""
     seen = records((JOB, "FAILED", "9:0"))

@@ -114,6 +114,19 @@ def test_a_requeued_job_has_not_ended_and_its_attempt_is_counted() -> None:
     assert job.state(2 + GRACE) is RunState.RUNNING
 
 
+def test_what_an_earlier_attempt_came_to_is_not_the_end_of_a_later_one() -> None:
+    job = watch(pending_timeout=60)
+    job.saw_entry(0, entry("FAILED"))
+    job.saw_accounting(0, (AccountingRecord("", "FAILED", "3:0"),))
+    job.saw_entry(1, entry("PENDING", "BeginTime", restarts=1))
+    job.saw_entry(100, entry("RUNNING", restarts=1))
+    job.saw_entry(101, entry("PENDING", "BeginTime", restarts=2))
+    assert job.hopeless(160) == "", "it waits anew"
+    job.saw_entry(170, entry("COMPLETED", restarts=2))
+    assert job.records is None
+    assert job.wants_accounting(170)
+
+
 def test_silence_is_counted_and_decides_nothing() -> None:
     job = watch()
     job.saw_entry(0, entry("RUNNING"))
