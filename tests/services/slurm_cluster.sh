@@ -139,7 +139,7 @@ sql() { mariadb --no-defaults -uroot -S "$DIR/db.sock" -e "$1"; }
 
 start_mariadb() {
     [ -d "$DIR/db/mysql" ] || mariadb-install-db --no-defaults --user=root --datadir="$DIR/db" \
-        --auth-root-authentication-method=normal --skip-test-db >"$DIR/log/mariadb-install.log" 2>&1
+        --auth-root-authentication-method=socket --skip-test-db >"$DIR/log/mariadb-install.log" 2>&1
     setsid mariadbd --no-defaults --user=root --datadir="$DIR/db" --socket="$DIR/db.sock" \
         --pid-file="$DIR/pid/mariadbd.pid" --bind-address=127.0.0.1 --port=$((PORTBASE + 280)) \
         --innodb-buffer-pool-size=32M --performance-schema=OFF --innodb-flush-log-at-trx-commit=0 \
